@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Makes a kernel tree of the series, takes commits back, exports mails.
+
+build/linux-7.3 is a git tree: a base commit (ref `base`), then one commit per
+entry of patches/7.3/series on branch `series`, and a branch section/<name> at
+the end of each section.
+"""
+
+import argparse
+import os
+import signal
+import sys
+
+from serieslib.env import OUTPUT, lock, say
+from serieslib.git import Failure, encode
+from serieslib.mail import cmd_export, cmd_verify
+from serieslib.refresh import cmd_refresh
+from serieslib.tree import cmd_tree, find_source
+
+
+def cmd_ksrc(args):
+    say(f"{find_source(args.ksrc).label}: {args.ksrc}")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def command(name, run, text):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        return sub
+
+    ksrc = dict(metavar="DIR", default=os.environ.get("KSRC"),
+                help="a kernel tree of your own, only read (default: $KSRC)")
+    out = dict(metavar="DIR", default=OUTPUT, help="where the mails lie (default: %(default)s)")
+    tree = command("tree", cmd_tree, "make build/linux-7.3 of the series")
+    tree.add_argument("--ksrc", **ksrc)
+    tree.add_argument("--keep-work", action="store_true",
+                      help="leave a tree with work of its own as it is, instead of refusing")
+    command("refresh", cmd_refresh, "bring commits made in build/linux-7.3 back")
+    export = command("export", cmd_export, "write the mails, a directory per section")
+    export.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
+                        default=os.environ.get("FROM"),
+                        help="who sends them (default: $FROM, else a placeholder)")
+    export.add_argument("--out", **out)
+    command("verify", cmd_verify, "compare git am of the mails with the tree"
+            ).add_argument("--out", **out)
+    check = command("ksrc", cmd_ksrc, "check a kernel tree of your own")
+    check.add_argument("--ksrc", **ksrc)
+    return parser.parse_args()
+
+
+def stop(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    args = arguments()
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGHUP, stop)
+    try:
+        with lock():
+            args.run(args)
+    except Failure as error:
+        print(encode(f"series.py {args.command}: {error}").decode("utf-8", "replace"),
+              file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"series.py {args.command}: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

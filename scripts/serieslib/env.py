@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where things lie, and how series.py talks."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from pathlib import Path
+
+BASE = "7.3"
+ROOT = Path(os.environ.get("PLUG_POLICY_ROOT") or Path(__file__).resolve().parents[2]).resolve()
+BUILD = Path(os.environ.get("PLUG_POLICY_BUILD") or ROOT / "build").resolve()
+TREE = BUILD / f"linux-{BASE}"
+PATCHES = ROOT / "patches" / BASE
+TARBALL = BUILD / "cache" / f"linux-source-{BASE}.tar.xz"
+OUTPUT = BUILD / f"series-{BASE}"
+
+START = float(os.environ.get("PLUG_POLICY_START") or time.time())
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def step(text):
+    say(f"[{int(time.time() - START):4d}s] {text}")
+
+
+def shown(path):
+    """A path as the user would type it."""
+    path = Path(path)
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def remove(path):
+    if path.exists():
+        shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def lock():
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / ".series.lock", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0
+"""git for series.py: plumbing on one repository, and the import of a kernel
+tree as its base commit.
+
+Nothing here depends on the user's configuration or on the time of day, so the
+same input gives the same hashes everywhere.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+AUTHOR = "plug_policy series <plug-policy@example.invalid>"
+DATE = "Thu, 1 Jan 2026 00:00:00 +0000"
+
+# What a user's own settings could otherwise change.
+CONFIG = {
+    "core.excludesFile": "/dev/null",
+    "core.attributesFile": "/dev/null",
+    "core.hooksPath": "/dev/null",
+    "core.autocrlf": "false",
+    "core.fileMode": "true",
+    "core.fsmonitor": "false",
+    "core.quotePath": "false",
+    "commit.gpgSign": "false",
+    "format.signOff": "false",
+    "am.threeWay": "false",
+    "gc.auto": "0",
+    # The user's tree may belong to someone else; it is only read.
+    "safe.directory": "*",
+}
+
+
+class Failure(Exception):
+    """What was wrong, in words for the user."""
+
+
+class GitError(Failure):
+    """git failed; what it said."""
+
+
+def decode(data):
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text):
+    return text.encode("utf-8", "surrogateescape")
+
+
+def split_ident(ident):
+    match = re.fullmatch(r"\s*([^<>\n]*[^<>\s])\s*<([^<>\s]+@[^<>\s]+)>\s*", ident)
+    if not match:
+        raise Failure(f"not an author: '{ident}'; wanted: Name <mail@host>")
+    return match.groups()
+
+
+def ident_env(ident=AUTHOR):
+    name, mail = split_ident(ident)
+    return {
+        "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": DATE,
+        "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail, "GIT_COMMITTER_DATE": DATE,
+    }
+
+
+def clean_env():
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1", LC_ALL="C",
+               GIT_LITERAL_PATHSPECS="1", GIT_OPTIONAL_LOCKS="0", GIT_PAGER="cat")
+    env["GIT_CONFIG_COUNT"] = str(len(CONFIG))
+    for i, (key, value) in enumerate(CONFIG.items()):
+        env[f"GIT_CONFIG_KEY_{i}"] = key
+        env[f"GIT_CONFIG_VALUE_{i}"] = value
+    env.update(ident_env())
+    return env
+
+
+def run_git(args, env, cwd=None, stdin="", fine=(0,)):
+    done = subprocess.run(["git", *map(str, args)], input=encode(stdin), cwd=cwd, env=env,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode not in fine:
+        said = decode(done.stderr or done.stdout).strip()
+        raise GitError(said or f"git {args[0]} failed ({done.returncode})")
+    return decode(done.stdout)
+
+
+def nul_list(text):
+    return [name for name in text.split("\0") if name]
+
+
+def nul_text(names):
+    return "".join(f"{name}\0" for name in names)
+
+
+class Git:
+    """git in the work tree at `top`."""
+
+    def __init__(self, top, **env):
+        self.top = Path(top)
+        self.dir = self.top / ".git"
+        self.extra = env
+        self.env = {**clean_env(), "GIT_DIR": str(self.dir), "GIT_WORK_TREE": str(top), **env}
+
+    def __call__(self, *args, stdin=""):
+        return run_git(args, self.env, self.env["GIT_WORK_TREE"], stdin)
+
+    def having(self, **env):
+        return Git(self.top, **{**self.extra, **env})
+
+    def get(self, *args, stdin=""):
+        return self(*args, stdin=stdin).strip()
+
+    def ref(self, name):
+        """The object a full name stands for, or None."""
+        try:
+            return self.get("rev-parse", "--verify", "--quiet", name)
+        except GitError:
+            return None
+
+    def tree_of(self, commit):
+        return self.get("rev-parse", f"{commit}^{{tree}}")
+
+    def commits(self, old, new):
+        return self.get("rev-list", "--reverse", f"{old}..{new}").split()
+
+    def message(self, commit):
+        """(subject, body)"""
+        return (self.get("show", "-s", "--format=%s", commit),
+                self("show", "-s", "--format=%b", commit).strip("\n"))
+
+    def commit(self, tree, message, parent=None, ident=AUTHOR):
+        parents = ["-p", parent] if parent else []
+        maker = self.having(**ident_env(ident))
+        return maker("commit-tree", tree, *parents, stdin=message.rstrip("\n") + "\n").strip()
+
+    def files(self, commit, paths):
+        """{path: (mode, blob)} of those paths which the commit has."""
+        found = {}
+        if not paths:
+            return found
+        for line in nul_list(self("ls-tree", "-r", "-z", commit, "--", *sorted(paths))):
+            meta, path = line.split("\t", 1)
+            if path in paths:
+                mode, _, blob = meta.split()
+                found[path] = (mode, blob)
+        return found
+
+    def changed(self, old, new):
+        return nul_list(self("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new))
+
+    def refs(self, prefix):
+        return self.get("for-each-ref", "--format=%(refname)", prefix).split()
+
+
+# --- kernel source -----------------------------------------------------------
+
+def kernel_version(tree):
+    """('7.3', '7.3.4') from the Makefile on top of a kernel tree."""
+    try:
+        text = (Path(tree) / "Makefile").read_text(errors="replace")
+    except OSError as error:
+        raise Failure(f"{tree} is no kernel source tree: {error.strerror}: Makefile") from error
+    fields = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)",
+                             text, re.M))
+    if not fields.get("VERSION") or not fields.get("PATCHLEVEL"):
+        raise Failure(f"{tree} is no kernel source tree: its Makefile names no VERSION")
+    short = f"{fields['VERSION']}.{fields['PATCHLEVEL']}"
+    sublevel = fields.get("SUBLEVEL", "0")
+    full = short + (f".{sublevel}" if sublevel not in ("", "0") else "")
+    return short, full + fields.get("EXTRAVERSION", "")
+
+
+def check_version(tree, wanted):
+    found, full = kernel_version(tree)
+    if found != wanted:
+        raise Failure(f"{tree} is Linux {found}, wanted is {wanted}")
+    return full
+
+
+# Debian's package adds "/*" to the kernel's .gitignore and drops what excepts
+# dot-files that belong to the kernel. In a tree that is to be worked in, git add
+# would then take no new file.
+DEBIAN_IGNORE = re.compile(r"(\n#)?\n# Debian packaging: ignore everything.*\Z", re.S)
+DOT_FILES = (".clang-format", ".clippy.toml", ".cocciconfig", ".editorconfig",
+             ".get_maintainer.ignore", ".gitattributes", ".gitignore", ".kunitconfig",
+             ".mailmap", ".pylintrc", ".renames.txt", ".rustfmt.toml", ".yamllint")
+
+
+def without_debian(rules):
+    return DEBIAN_IGNORE.sub("\n\n" + "".join(f"!{name}\n" for name in DOT_FILES), rules)
+
+
+def upstream_ignore(git):
+    """Puts the kernel's own .gitignore into the index."""
+    if not git("ls-files", "--", ".gitignore"):
+        return
+    text = git("cat-file", "blob", ":.gitignore")
+    if DEBIAN_IGNORE.search(text):
+        blob = git.get("hash-object", "-w", "--stdin", stdin=without_debian(text))
+        git("update-index", "--cacheinfo", f"100644,{blob},.gitignore")
+
+
+def ignore_options(git, ksrc):
+    """For ls-files in a tree that is not under git, unpacked from Debian's
+    archive perhaps: lets in what only Debian's rule keeps out."""
+    rules = ksrc / ".gitignore"
+    text = rules.read_text() if rules.is_file() else ""
+    if not DEBIAN_IGNORE.search(text):
+        return ["--exclude-standard"]
+    with tempfile.TemporaryDirectory(dir=git.dir) as scratch:
+        Path(scratch, ".gitignore").write_text(without_debian(text))
+        names = [f"{p.name}/" if p.is_dir() else p.name for p in ksrc.iterdir()]
+        env = {**git.env, "GIT_WORK_TREE": scratch, "GIT_LITERAL_PATHSPECS": "0"}
+        # source, line, pattern and name of each; 1: none is ignored
+        verdict = run_git(["check-ignore", "--no-index", "-v", "-n", "-z", "--stdin"], env,
+                          scratch, nul_text(names), fine=(0, 1))
+    options = ["--exclude-standard", *(f"--exclude=!{name}" for name in DOT_FILES)]
+    fields = verdict.split("\0")
+    for source, pattern, name in zip(fields[0::4], fields[2::4], fields[3::4]):
+        if not source or pattern.startswith("!"):
+            options.append(f"--exclude=!/{name}")
+    return options
+
+
+def source_files(git, ksrc):
+    """What belongs to the user's tree: not what a build has left in it."""
+    listing = ["ls-files", "-z", "--cached", "--others"]
+    if (ksrc / ".git").exists():
+        text = run_git([*listing, "--exclude-standard"], clean_env(), ksrc)
+    else:
+        empty = git.having(GIT_INDEX_FILE=str(git.dir / "plug-policy" / "empty"))
+        text = empty(*listing, *ignore_options(git, ksrc))
+    return [name for name in dict.fromkeys(nul_list(text))
+            if os.path.islink(ksrc / name) or os.path.isfile(ksrc / name)]
+
+
+def import_user_tree(git, ksrc):
+    """The user's tree as a tree object; ksrc is only read. The index is kept,
+    so that only changed files are read the next time."""
+    index = str(git.dir / "plug-policy" / "ksrc-index")
+    git = git.having(GIT_WORK_TREE=str(ksrc), GIT_INDEX_FILE=index)
+    names = source_files(git, ksrc)
+    gone = set(nul_list(git("ls-files", "-z"))).difference(names)
+    git("update-index", "-z", "--force-remove", "--stdin", stdin=nul_text(sorted(gone)))
+    git("update-index", "-z", "--add", "--replace", "--stdin", stdin=nul_text(names))
+    upstream_ignore(git)
+    return git.get("write-tree")
+
+
+def import_directory(git, where):
+    """All of a pristine directory; its .gitignore rules are not asked."""
+    git = git.having(GIT_WORK_TREE=str(where))
+    git("add", "-A", "-f", ".")
+    upstream_ignore(git)
+    return git.get("write-tree")
+
+
+def unpack(tarball, where):
+    tar = ["tar", "-xf", str(tarball), "-C", str(where), "--strip-components=1", "--no-same-owner"]
+    if subprocess.run(tar, check=False).returncode:
+        raise Failure(f"cannot unpack {tarball}; remove it and run again")

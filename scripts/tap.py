@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test results in TAP: written by our tests, read by the conductor."""
+import re
+import sys
+
+RESULT = re.compile(r"(not )?ok\b *(\d+)? *-? *([^#]*)(# *(SKIP|TODO)\b *(.*))?",
+                    re.I)
+
+
+class Report:
+    """Prints results as they come; exits with what they came to."""
+
+    def __init__(self):
+        self.number = 0
+        self.failed = 0
+        print("TAP version 13", flush=True)
+
+    def _line(self, good, name, rest=""):
+        self.number += 1
+        print("%sok %d %s%s" % ("" if good else "not ", self.number, name,
+                                rest), flush=True)
+
+    def check(self, good, name, details=""):
+        """A result; the details are printed if it is bad."""
+        if not good:
+            self.failed += 1
+            for line in details.splitlines():
+                print("# " + line)
+        self._line(good, name)
+        return good
+
+    def skip(self, name, reason):
+        """A test that could not be run, and why."""
+        self._line(True, name, " # SKIP " + reason)
+
+    def exit(self):
+        """Print the plan; failure if anything failed or nothing ran."""
+        print("1..%d" % self.number, flush=True)
+        sys.exit(1 if self.failed or not self.number else 0)
+
+
+def parse(line):
+    """(name, "pass"|"fail"|"skip") of a TAP result line, else None.
+
+    Subtests are indented and counted by the line that sums them up.
+    """
+    match = RESULT.match(line)
+    if not match:
+        return None
+    name = match[3].strip() or "test " + (match[2] or "?")
+    if match[5] and match[5].upper() == "SKIP":
+        return name, "skip"
+    return name, "fail" if match[1] else "pass"
