@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fixed plug policies.
+ *
+ * A plug does three things: it keeps tags and a clock reading for the whole
+ * submission, it looks for a merge for each bio, and it holds requests so that
+ * one doorbell carries many.  Every mode keeps the first.  The control law for
+ * the other two is:
+ *
+ * - always: each bio looks for a merge; requests are held until 32 are there
+ *   (64 from several queues), 128 KiB have been merged, or the plug ends.
+ *
+ * - never: no bio looks for a merge; each request is issued as it comes.
+ *
+ * - seq-small: a bio looks for a merge if it is small and continues the newest
+ *   request, which costs one comparison to find out.  Requests that continue
+ *   each other are held as under "always".  All others leave in groups of 8, or
+ *   of 128 KiB if that is fewer: a hold bounded in both numbers and bytes.
+ *
+ * - An elevator merges and sorts what the plug has held, so its queue keeps
+ *   the lookup and the hold in every mode.  A driver whose ->queue_rq() may
+ *   sleep, or that has no ->queue_rqs(), keeps the hold.  A plug with requests
+ *   of several queues keeps the hold, too: sending out one queue's group would
+ *   push out the requests that another queue still wants to merge.
+ *
+ * - Requests leave in the order in which they came, whatever the mode was when
+ *   they came.
+ */
+#include <linux/blkdev.h>
+#include <linux/mutex.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+#include <kunit/visibility.h>
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/blk_plug_policy.h>
+
+#include "blk.h"
+#include "blk-mq.h"
+#include "blk-plug-policy.h"
+
+enum {
+	/* Half of BLK_PLUG_FLUSH_SIZE: merging two of these fills a hold. */
+	SMALL_BYTES	= SZ_64K,
+
+	/*
+	 * Shortens the wait of the first request to a quarter, for a fourth
+	 * of the doorbells that "never" rings: on the flat part of the
+	 * throughput curve of a latency-bound device, and before doorbells
+	 * weigh on a CPU-bound one.
+	 */
+	GROUP_REQUESTS	= 8,
+
+	/* What "always" waits for, counted over the group, not one request. */
+	GROUP_BYTES	= SZ_128K,
+
+	/* As rarely as "always" reads the clock: once per full plug. */
+	DIRECT_PER_CLOCK = 32,
+};
+
+const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR] = {
+	[BLK_PLUG_POLICY_ALWAYS]	= "always",
+	[BLK_PLUG_POLICY_NEVER]		= "never",
+	[BLK_PLUG_POLICY_SEQ_SMALL]	= "seq-small",
+};
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_names);
+
+/* Which of q->queue_flags stands for a mode; "always" is the absence of all. */
+static const unsigned int mode_flag[BLK_PLUG_POLICY_NR] = {
+	[BLK_PLUG_POLICY_NEVER]		= QUEUE_FLAG_PLUG_NEVER,
+	[BLK_PLUG_POLICY_SEQ_SMALL]	= QUEUE_FLAG_PLUG_SEQ_SMALL,
+};
+
+/* On while any queue is in another mode than "always". */
+DEFINE_STATIC_KEY_FALSE(blk_plug_policy_key);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_key);
+
+/* Keeps the count in blk_plug_policy_key in step with the queues' flags. */
+static DEFINE_MUTEX(blk_plug_policy_lock);
+
+int blk_plug_policy_parse(const char *text)
+{
+	return sysfs_match_string(blk_plug_policy_names, text);
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_parse);
+
+enum blk_plug_policy_mode blk_plug_policy_get(const struct request_queue *q)
+{
+	switch (READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS) {
+	case BIT(QUEUE_FLAG_PLUG_NEVER):
+		return BLK_PLUG_POLICY_NEVER;
+	case BIT(QUEUE_FLAG_PLUG_SEQ_SMALL):
+		return BLK_PLUG_POLICY_SEQ_SMALL;
+	default:
+		return BLK_PLUG_POLICY_ALWAYS;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_get);
+
+void blk_plug_policy_set(struct request_queue *q,
+			 enum blk_plug_policy_mode mode)
+{
+	enum blk_plug_policy_mode old;
+
+	mutex_lock(&blk_plug_policy_lock);
+	old = blk_plug_policy_get(q);
+	if (old == mode)
+		goto unlock;
+	/*
+	 * Submitters look at the flags without a lock.  In between they see no
+	 * flag and hold for a moment, which is correct in every mode.
+	 */
+	if (old != BLK_PLUG_POLICY_ALWAYS)
+		blk_queue_flag_clear(mode_flag[old], q);
+	else
+		static_branch_inc(&blk_plug_policy_key);
+	if (mode != BLK_PLUG_POLICY_ALWAYS)
+		blk_queue_flag_set(mode_flag[mode], q);
+	else
+		static_branch_dec(&blk_plug_policy_key);
+	if (q->disk)
+		trace_blk_plug_policy_mode(disk_devt(q->disk),
+					   blk_plug_policy_names[old],
+					   blk_plug_policy_names[mode]);
+unlock:
+	mutex_unlock(&blk_plug_policy_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_set);
+
+void blk_plug_policy_register(struct request_queue *q)
+{
+	if (!queue_is_mq(q) || !(q->limits.features & BLK_FEAT_CHEAP_SUBMIT))
+		return;
+	if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_NEVER))
+		blk_plug_policy_set(q, BLK_PLUG_POLICY_NEVER);
+	else if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_SEQ_SMALL))
+		blk_plug_policy_set(q, BLK_PLUG_POLICY_SEQ_SMALL);
+}
+
+void blk_plug_policy_unregister(struct request_queue *q)
+{
+	blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
+}
+
+enum blk_plug_policy_why
+blk_plug_policy_fallback(const struct request_queue *q)
+{
+	if (q->elevator)
+		return BLK_PLUG_POLICY_ELEVATOR;
+	if (q->tag_set->flags & BLK_MQ_F_BLOCKING)
+		return BLK_PLUG_POLICY_BLOCKING;
+	if (!q->mq_ops->queue_rqs)
+		return BLK_PLUG_POLICY_NO_QUEUE_RQS;
+	return BLK_PLUG_POLICY_AS_SET;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_fallback);
+
+unsigned int blk_plug_policy_group_size(enum blk_plug_policy_mode mode,
+					unsigned int bytes, bool sequential)
+{
+	if (mode == BLK_PLUG_POLICY_NEVER)
+		return 1;
+	if (mode != BLK_PLUG_POLICY_SEQ_SMALL ||
+	    (sequential && bytes < SMALL_BYTES))
+		return BLK_PLUG_POLICY_NO_GROUP;
+	if (bytes <= GROUP_BYTES / GROUP_REQUESTS)
+		return GROUP_REQUESTS;
+	if (bytes >= GROUP_BYTES)
+		return 1;
+	/* rounds the request up to a power of two, to spare a division */
+	return GROUP_BYTES >> fls(bytes - 1);
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_group_size);
+
+/* Other operations merge by rules of their own, which contiguity is no part of. */
+static bool blk_plug_policy_is_data(enum req_op op)
+{
+	return op == REQ_OP_READ || op == REQ_OP_WRITE;
+}
+
+static bool blk_plug_policy_continues(const struct request *prev,
+				      sector_t sector)
+{
+	return blk_rq_pos(prev) + blk_rq_sectors(prev) == sector;
+}
+
+/* Is @bio small, and the continuation of the newest request in the plug? */
+static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
+{
+	struct blk_plug *plug = current->plug;
+	struct request *newest;
+
+	if (!blk_plug_policy_is_data(bio_op(bio)))
+		return true;
+	if (!plug || !plug->rq_count)
+		return false;
+	/* the newest request may be another queue's: look as "always" does */
+	if (plug->multiple_queues)
+		return true;
+	newest = plug->mq_list.tail;
+	return bio->bi_iter.bi_size < SMALL_BYTES && newest->q == q &&
+		blk_plug_policy_continues(newest, bio->bi_iter.bi_sector);
+}
+
+bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
+{
+	if (q->elevator)
+		return true;
+
+	switch (blk_plug_policy_get(q)) {
+	case BLK_PLUG_POLICY_NEVER:
+		return false;
+	case BLK_PLUG_POLICY_SEQ_SMALL:
+		return blk_plug_policy_seq_small(q, bio);
+	default:
+		return true;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_may_merge);
+
+static void blk_plug_policy_flush(struct blk_plug *plug)
+{
+	/*
+	 * The requests are gone when this returns: touch none after it.
+	 * Dispatch from a plug of our own, so that a bio submitted from within
+	 * the driver finds the task's plug empty instead of half sent.
+	 */
+	struct blk_plug group = {
+		.mq_list		= plug->mq_list,
+		.rq_count		= plug->rq_count,
+		.multiple_queues	= plug->multiple_queues,
+		.has_elevator		= plug->has_elevator,
+	};
+
+	rq_list_init(&plug->mq_list);
+	plug->rq_count = 0;
+
+	trace_blk_plug_policy_group(rq_list_peek(&group.mq_list),
+				    group.rq_count);
+	blk_mq_flush_plug_list(&group, false);
+	blk_plug_invalidate_ts();
+}
+
+bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
+{
+	struct request_queue *q = rq->q;
+
+	if (blk_plug_policy_get(q) != BLK_PLUG_POLICY_NEVER ||
+	    blk_plug_policy_fallback(q) != BLK_PLUG_POLICY_AS_SET)
+		return true;
+
+	if (plug->rq_count) {
+		/* may hold older requests of this queue: do not overtake */
+		if (plug->multiple_queues)
+			return true;
+		/* held since before the mode was set: out with them first */
+		if (rq_list_peek(&plug->mq_list)->q == q)
+			blk_plug_policy_flush(plug);
+	}
+
+	if (++plug->nr_direct == DIRECT_PER_CLOCK) {
+		plug->nr_direct = 0;
+		blk_plug_invalidate_ts();
+	}
+	return false;
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_holds);
+
+/* Does @rq continue the request before it, on a queue that merges? */
+static bool blk_plug_policy_sequential(const struct blk_plug *plug,
+				       const struct request *rq)
+{
+	const struct request *prev = plug->mq_list.tail;
+
+	return plug->rq_count && !blk_queue_nomerges(rq->q) &&
+		blk_plug_policy_is_data(req_op(rq)) &&
+		req_op(prev) == req_op(rq) &&
+		blk_plug_policy_continues(prev, blk_rq_pos(rq));
+}
+
+/* Does @rq complete a group?  Not static for the sake of its unit test. */
+bool blk_plug_policy_fills(struct blk_plug *plug, struct request *rq)
+{
+	enum req_op op = req_op(rq);
+	unsigned int group;
+
+	if (plug->multiple_queues || plug->has_elevator ||
+	    blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
+		return false;
+	/* A discard's size is no measure of the work it is. */
+	if (!blk_plug_policy_is_data(op) && !blk_op_is_passthrough(op))
+		return false;
+
+	group = blk_plug_policy_group_size(blk_plug_policy_get(rq->q),
+					   blk_rq_bytes(rq),
+					   blk_plug_policy_sequential(plug, rq));
+	return plug->rq_count + 1 >= group;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_fills);
+
+bool __blk_plug_policy_add(struct blk_plug *plug, struct request *rq)
+{
+	bool fills = blk_plug_policy_fills(plug, rq);
+
+	rq_list_add_tail(&plug->mq_list, rq);
+	plug->rq_count++;
+	if (fills)
+		blk_plug_policy_flush(plug);
+	return true;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Plug policy: how long a plug holds requests, and which bios look for a merge
+ * in it, chosen per queue.  The control law is at the top of blk-plug-policy.c.
+ *
+ * Every hook in the I/O path is one of the inline gates below: a patched-out
+ * branch while all queues are on "always", one test of q->queue_flags (in a
+ * cache line that the path has already loaded) for a queue on "always" once
+ * another one is not.
+ */
+#ifndef BLK_PLUG_POLICY_H
+#define BLK_PLUG_POLICY_H
+
+#include <linux/blk-mq.h>
+#include <linux/jump_label.h>
+
+struct seq_file;
+
+/**
+ * enum blk_plug_policy_mode - the values of queue/plug_policy
+ * @BLK_PLUG_POLICY_ALWAYS:	hold and merge as without a policy
+ * @BLK_PLUG_POLICY_NEVER:	no merge in the plug, no hold
+ * @BLK_PLUG_POLICY_SEQ_SMALL:	merge and hold small sequential requests only,
+ *				send the others out in groups
+ * @BLK_PLUG_POLICY_NR:		number of modes
+ */
+enum blk_plug_policy_mode {
+	BLK_PLUG_POLICY_ALWAYS,
+	BLK_PLUG_POLICY_NEVER,
+	BLK_PLUG_POLICY_SEQ_SMALL,
+	BLK_PLUG_POLICY_NR,
+};
+
+/**
+ * enum blk_plug_policy_why - why a queue does not do what its mode says
+ * @BLK_PLUG_POLICY_AS_SET:	it does
+ * @BLK_PLUG_POLICY_ELEVATOR:	the hold is what feeds the elevator's merges
+ * @BLK_PLUG_POLICY_BLOCKING:	->queue_rq() may sleep, so it must not be called
+ *				from the middle of a submission
+ * @BLK_PLUG_POLICY_NO_QUEUE_RQS: the driver takes no groups
+ */
+enum blk_plug_policy_why {
+	BLK_PLUG_POLICY_AS_SET,
+	BLK_PLUG_POLICY_ELEVATOR,
+	BLK_PLUG_POLICY_BLOCKING,
+	BLK_PLUG_POLICY_NO_QUEUE_RQS,
+};
+
+/* A group size that never fills: hold for as long as without a policy. */
+#define BLK_PLUG_POLICY_NO_GROUP	UINT_MAX
+
+#ifdef CONFIG_BLK_PLUG_POLICY
+
+DECLARE_STATIC_KEY_FALSE(blk_plug_policy_key);
+
+#define BLK_PLUG_POLICY_FLAGS \
+	(BIT(QUEUE_FLAG_PLUG_NEVER) | BIT(QUEUE_FLAG_PLUG_SEQ_SMALL))
+
+extern const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR];
+
+/**
+ * blk_plug_policy_parse - find the mode that a text names
+ * @text: NUL-terminated, one trailing newline is ignored
+ *
+ * Context: Any.
+ * Return: the &enum blk_plug_policy_mode, or -EINVAL unless @text is exactly
+ *	one of the names.
+ */
+int blk_plug_policy_parse(const char *text);
+
+/**
+ * blk_plug_policy_get - the mode that a queue is set to
+ * @q: any request queue
+ *
+ * Context: Any.  The answer may be out of date at once.
+ * Return: the mode; %BLK_PLUG_POLICY_ALWAYS in the middle of a switch.
+ */
+enum blk_plug_policy_mode blk_plug_policy_get(const struct request_queue *q);
+
+/**
+ * blk_plug_policy_set - set the mode of a queue
+ * @q: blk-mq queue whose disk is registered
+ * @mode: what to set
+ *
+ * Takes effect with the next bio.  Requests that a plug holds at that moment
+ * leave with the next flush.  The queue is not frozen.
+ *
+ * Context: Process context, may sleep.  Takes cpus_read_lock(), so neither a
+ *	frozen queue nor q->elevator_lock may be held.
+ */
+void blk_plug_policy_set(struct request_queue *q,
+			 enum blk_plug_policy_mode mode);
+
+/**
+ * blk_plug_policy_fallback - why a queue holds requests as "always" does
+ * @q: blk-mq queue
+ *
+ * Context: Any.
+ * Return: %BLK_PLUG_POLICY_AS_SET if the hold follows the mode.
+ */
+enum blk_plug_policy_why
+blk_plug_policy_fallback(const struct request_queue *q);
+
+/**
+ * blk_plug_policy_group_size - how many requests make a group
+ * @mode: the queue's mode
+ * @bytes: size of the newest request, in bytes
+ * @sequential: the newest request continues the one before it, and might have
+ *	been merged with it
+ *
+ * Context: Any.  Pure.
+ * Return: the number of held requests, the newest included, at which they are
+ *	sent out, 1 or more; %BLK_PLUG_POLICY_NO_GROUP to hold them for as long
+ *	as without a policy.
+ */
+unsigned int blk_plug_policy_group_size(enum blk_plug_policy_mode mode,
+					unsigned int bytes, bool sequential);
+
+/**
+ * blk_plug_policy_register - give a new disk's queue the configured default
+ * @q: blk-mq queue whose disk is being registered
+ *
+ * Only a queue whose driver set %BLK_FEAT_CHEAP_SUBMIT gets it: elsewhere a
+ * default that rings more doorbells could do harm.
+ *
+ * Context: Process context, may sleep.  As for blk_plug_policy_set().
+ */
+void blk_plug_policy_register(struct request_queue *q);
+
+/**
+ * blk_plug_policy_unregister - forget the mode of a disk that is going away
+ * @q: queue whose sysfs attributes are gone already
+ *
+ * Context: Process context, may sleep.
+ */
+void blk_plug_policy_unregister(struct request_queue *q);
+
+bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio);
+bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq);
+bool __blk_plug_policy_add(struct blk_plug *plug, struct request *rq);
+bool blk_plug_policy_fills(struct blk_plug *plug, struct request *rq);
+
+/* queue/plug_policy and the hctx's debugfs file, in blk-plug-sysfs.c */
+ssize_t blk_plug_policy_show(struct gendisk *disk, char *page);
+ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
+			      size_t count);
+int blk_plug_policy_debugfs_show(void *data, struct seq_file *m);
+
+static inline bool blk_plug_policy_active(const struct request_queue *q)
+{
+	return static_branch_unlikely(&blk_plug_policy_key) &&
+		(READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS);
+}
+
+/**
+ * blk_plug_policy_start - prepare a new plug
+ * @plug: plug that is being started
+ */
+static inline void blk_plug_policy_start(struct blk_plug *plug)
+{
+	plug->nr_direct = 0;
+}
+
+/**
+ * blk_plug_policy_may_merge - should a bio look for a request to join?
+ * @q: the bio's queue, on which merging is not switched off (nomerges)
+ * @bio: new bio that could be merged
+ *
+ * Context: Task context of the submitter; q->q_usage_counter held.
+ * Return: false if the lookup is not worth its cost.
+ */
+static inline bool blk_plug_policy_may_merge(struct request_queue *q,
+					     struct bio *bio)
+{
+	return !blk_plug_policy_active(q) ||
+		__blk_plug_policy_may_merge(q, bio);
+}
+
+/**
+ * blk_plug_policy_holds - does a request go to the plug, or straight out?
+ * @plug: the submitter's plug
+ * @rq: new request, which belongs to the caller
+ *
+ * Context: Task context of the submitter.  May send out requests that @plug
+ *	holds, but not @rq.
+ * Return: true to add @rq to @plug, false to issue it now.
+ */
+static inline bool blk_plug_policy_holds(struct blk_plug *plug,
+					 struct request *rq)
+{
+	return !blk_plug_policy_active(rq->q) ||
+		__blk_plug_policy_holds(plug, rq);
+}
+
+/**
+ * blk_plug_policy_add - add a request to a plug, and send out a full group
+ * @plug: the submitter's plug, whose multiple_queues and has_elevator take @rq
+ *	into account already
+ * @rq: new request
+ *
+ * The plug's cached requests, callbacks and nesting are left alone.
+ *
+ * Context: Task context of the submitter.
+ * Return: true if @rq was added, and must not be touched any more because it
+ *	may have been sent out; false if that is left to the caller.
+ */
+static inline bool blk_plug_policy_add(struct blk_plug *plug,
+				       struct request *rq)
+{
+	return blk_plug_policy_active(rq->q) && __blk_plug_policy_add(plug, rq);
+}
+
+#else /* CONFIG_BLK_PLUG_POLICY */
+
+static inline void blk_plug_policy_register(struct request_queue *q)
+{
+}
+
+static inline void blk_plug_policy_unregister(struct request_queue *q)
+{
+}
+
+static inline void blk_plug_policy_start(struct blk_plug *plug)
+{
+}
+
+static inline bool blk_plug_policy_may_merge(struct request_queue *q,
+					     struct bio *bio)
+{
+	return true;
+}
+
+static inline bool blk_plug_policy_holds(struct blk_plug *plug,
+					 struct request *rq)
+{
+	return true;
+}
+
+static inline bool blk_plug_policy_add(struct blk_plug *plug,
+				       struct request *rq)
+{
+	return false;
+}
+
+#endif /* CONFIG_BLK_PLUG_POLICY */
+#endif /* BLK_PLUG_POLICY_H */

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * queue/plug_policy in sysfs, and what became of it in each hctx's directory
+ * in debugfs.
+ */
+#include <linux/blkdev.h>
+#include <linux/seq_file.h>
+#include <linux/sysfs.h>
+
+#include "blk-plug-policy.h"
+
+static const char *const why_text[] = {
+	[BLK_PLUG_POLICY_AS_SET]	= "as set",
+	[BLK_PLUG_POLICY_ELEVATOR]	= "elevator",
+	[BLK_PLUG_POLICY_BLOCKING]	= "blocking driver",
+	[BLK_PLUG_POLICY_NO_QUEUE_RQS]	= "no queue_rqs",
+};
+
+ssize_t blk_plug_policy_show(struct gendisk *disk, char *page)
+{
+	enum blk_plug_policy_mode set = blk_plug_policy_get(disk->queue);
+	ssize_t len = 0;
+	int i;
+
+	for (i = 0; i < BLK_PLUG_POLICY_NR; i++)
+		len += sysfs_emit_at(page, len, i == set ? "%s[%s]" : "%s%s",
+				     i ? " " : "", blk_plug_policy_names[i]);
+	return len + sysfs_emit_at(page, len, "\n");
+}
+
+ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
+			      size_t count)
+{
+	int mode = blk_plug_policy_parse(page);
+
+	if (mode < 0)
+		return mode;
+	blk_plug_policy_set(disk->queue, mode);
+	return count;
+}
+
+static const char *merge_text(const struct request_queue *q,
+			      enum blk_plug_policy_mode set)
+{
+	static const char *const text[BLK_PLUG_POLICY_NR] = {
+		[BLK_PLUG_POLICY_ALWAYS]	= "all (as set)",
+		[BLK_PLUG_POLICY_NEVER]		= "none (as set)",
+		[BLK_PLUG_POLICY_SEQ_SMALL]	= "small sequential (as set)",
+	};
+
+	if (blk_queue_nomerges(q))
+		return "none (nomerges)";
+	if (set != BLK_PLUG_POLICY_ALWAYS &&
+	    blk_plug_policy_fallback(q) == BLK_PLUG_POLICY_ELEVATOR)
+		return "all (elevator)";
+	return text[set];
+}
+
+int blk_plug_policy_debugfs_show(void *data, struct seq_file *m)
+{
+	struct blk_mq_hw_ctx *hctx = data;
+	struct request_queue *q = hctx->queue;
+	enum blk_plug_policy_mode set = blk_plug_policy_get(q), hold = set;
+	enum blk_plug_policy_why why = BLK_PLUG_POLICY_AS_SET;
+
+	if (set != BLK_PLUG_POLICY_ALWAYS)
+		why = blk_plug_policy_fallback(q);
+	if (why != BLK_PLUG_POLICY_AS_SET)
+		hold = BLK_PLUG_POLICY_ALWAYS;
+	seq_printf(m, "set: %s\n", blk_plug_policy_names[set]);
+	seq_printf(m, "hold: %s (%s)\n", blk_plug_policy_names[hold],
+		   why_text[why]);
+	seq_printf(m, "merge: %s\n", merge_text(q, set));
+	seq_printf(m, "cheap submission: %s\n",
+		   q->limits.features & BLK_FEAT_CHEAP_SUBMIT ? "yes" : "no");
+	return 0;
+}
