@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What nvme-pci tells of its submission: counters of commands and of the
+ * doorbell writes that carried them, per submission queue, in debugfs.
+ *
+ * Nothing is counted until "counting" is switched on: until then the hooks
+ * below are patched-out branches.  Without CONFIG_BLK_PLUG_POLICY the structs
+ * are empty and the hooks are nothing.
+ */
+#ifndef _NVME_PLUG_H
+#define _NVME_PLUG_H
+
+#include <linux/jump_label.h>
+#include <linux/list.h>
+#include <linux/types.h>
+
+struct dentry;
+struct device;
+
+/**
+ * struct nvme_plug_queue - counters of one submission queue
+ * @node:	in &struct nvme_plug.queues, empty until the queue is added
+ * @qid:	number of the queue, 0 is the admin queue
+ * @doorbells:	writes to the SQ tail doorbell register
+ * @commands:	commands that became visible to the controller
+ *
+ * The counters only grow, from 0 at the first use of the queue; they outlive a
+ * controller reset.  Written under the queue's sq_lock, read without.
+ */
+struct nvme_plug_queue {
+#ifdef CONFIG_BLK_PLUG_POLICY
+	struct list_head	node;
+	u16			qid;
+	unsigned long		doorbells;
+	unsigned long		commands;
+#endif
+};
+
+/**
+ * struct nvme_plug - a controller's counters
+ * @dir:	the controller's directory in debugfs, NULL if there is none
+ * @queues:	list of &struct nvme_plug_queue, oldest first
+ */
+struct nvme_plug {
+#ifdef CONFIG_BLK_PLUG_POLICY
+	struct dentry		*dir;
+	struct list_head	queues;
+#endif
+};
+
+#ifdef CONFIG_BLK_PLUG_POLICY
+
+DECLARE_STATIC_KEY_FALSE(nvme_plug_counting);
+
+/**
+ * nvme_plug_init - create the directory that all controllers share
+ *
+ * Context: Module initialisation.  May sleep.  debugfs may be missing: then
+ *	nothing is shown, which is no error.
+ */
+void nvme_plug_init(void);
+
+/**
+ * nvme_plug_exit - remove it, when no controller is left
+ *
+ * Context: Module exit.  May sleep.
+ */
+void nvme_plug_exit(void);
+
+/**
+ * nvme_plug_add_queue - show the counters of a submission queue
+ * @plug: the controller's
+ * @device: the controller's device, which names its directory
+ * @pq: the queue's counters, in memory that lives until nvme_plug_remove()
+ * @qid: number of the queue
+ *
+ * A queue that was added before is left as it is.
+ *
+ * Context: Process context, may sleep; one caller at a time per controller.
+ */
+void nvme_plug_add_queue(struct nvme_plug *plug, struct device *device,
+			 struct nvme_plug_queue *pq, u16 qid);
+
+/**
+ * nvme_plug_remove - stop showing a controller's counters
+ * @plug: the controller's, may have been removed or never been added to
+ *
+ * Context: Process context, may sleep.  Waits for readers.
+ */
+void nvme_plug_remove(struct nvme_plug *plug);
+
+/**
+ * nvme_plug_count_doorbell - the SQ tail doorbell was written
+ * @pq: the queue's counters
+ *
+ * Context: Any, under the queue's sq_lock.
+ */
+static inline void nvme_plug_count_doorbell(struct nvme_plug_queue *pq)
+{
+	if (static_branch_unlikely(&nvme_plug_counting))
+		WRITE_ONCE(pq->doorbells, pq->doorbells + 1);
+}
+
+/**
+ * nvme_plug_count_commands - the SQ tail was published
+ * @pq: the queue's counters
+ * @tail: the new tail
+ * @last_tail: the tail that the controller was told of before
+ * @depth: number of entries in the queue
+ *
+ * Context: Any, under the queue's sq_lock.
+ */
+static inline void nvme_plug_count_commands(struct nvme_plug_queue *pq,
+					    u32 tail, u32 last_tail, u32 depth)
+{
+	if (static_branch_unlikely(&nvme_plug_counting)) {
+		u32 nr = tail >= last_tail ? tail - last_tail :
+			 tail + depth - last_tail;
+
+		WRITE_ONCE(pq->commands, pq->commands + nr);
+	}
+}
+
+#else /* CONFIG_BLK_PLUG_POLICY */
+
+static inline void nvme_plug_init(void)
+{
+}
+
+static inline void nvme_plug_exit(void)
+{
+}
+
+static inline void nvme_plug_add_queue(struct nvme_plug *plug,
+				       struct device *device,
+				       struct nvme_plug_queue *pq, u16 qid)
+{
+}
+
+static inline void nvme_plug_remove(struct nvme_plug *plug)
+{
+}
+
+static inline void nvme_plug_count_doorbell(struct nvme_plug_queue *pq)
+{
+}
+
+static inline void nvme_plug_count_commands(struct nvme_plug_queue *pq,
+					    u32 tail, u32 last_tail, u32 depth)
+{
+}
+
+#endif /* CONFIG_BLK_PLUG_POLICY */
+#endif /* _NVME_PLUG_H */
