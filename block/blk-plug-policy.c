@@ -136,11 +136,13 @@ void blk_plug_policy_register(struct request_queue *q)
 	else if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_SEQ_SMALL))
 		blk_plug_policy_set(q, BLK_PLUG_POLICY_SEQ_SMALL);
 }
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_register);
 
 void blk_plug_policy_unregister(struct request_queue *q)
 {
 	blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
 }
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_unregister);
 
 enum blk_plug_policy_why
 blk_plug_policy_fallback(const struct request_queue *q)
@@ -172,7 +174,7 @@ unsigned int blk_plug_policy_group_size(enum blk_plug_policy_mode mode,
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_group_size);
 
-/* Other operations merge by rules of their own, which contiguity is no part of. */
+/* Other operations merge by rules that contiguity is no part of. */
 static bool blk_plug_policy_is_data(enum req_op op)
 {
 	return op == REQ_OP_READ || op == REQ_OP_WRITE;
@@ -283,6 +285,7 @@ bool blk_plug_policy_fills(struct blk_plug *plug, struct request *rq)
 {
 	enum req_op op = req_op(rq);
 	unsigned int group;
+	bool sequential;
 
 	if (plug->multiple_queues || plug->has_elevator ||
 	    blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
@@ -291,9 +294,9 @@ bool blk_plug_policy_fills(struct blk_plug *plug, struct request *rq)
 	if (!blk_plug_policy_is_data(op) && !blk_op_is_passthrough(op))
 		return false;
 
+	sequential = blk_plug_policy_sequential(plug, rq);
 	group = blk_plug_policy_group_size(blk_plug_policy_get(rq->q),
-					   blk_rq_bytes(rq),
-					   blk_plug_policy_sequential(plug, rq));
+					   blk_rq_bytes(rq), sequential);
 	return plug->rq_count + 1 >= group;
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_fills);

@@ -146,10 +146,18 @@ ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 			      size_t count);
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m);
 
+/*
+ * The gates test this first, and follow no pointer before: what they load for
+ * the next test would be loaded on "always", too.
+ */
+static inline bool blk_plug_policy_on(void)
+{
+	return static_branch_unlikely(&blk_plug_policy_key);
+}
+
 static inline bool blk_plug_policy_active(const struct request_queue *q)
 {
-	return static_branch_unlikely(&blk_plug_policy_key) &&
-		(READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS);
+	return READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS;
 }
 
 /**
@@ -172,7 +180,7 @@ static inline void blk_plug_policy_start(struct blk_plug *plug)
 static inline bool blk_plug_policy_may_merge(struct request_queue *q,
 					     struct bio *bio)
 {
-	return !blk_plug_policy_active(q) ||
+	return !blk_plug_policy_on() || !blk_plug_policy_active(q) ||
 		__blk_plug_policy_may_merge(q, bio);
 }
 
@@ -188,7 +196,7 @@ static inline bool blk_plug_policy_may_merge(struct request_queue *q,
 static inline bool blk_plug_policy_holds(struct blk_plug *plug,
 					 struct request *rq)
 {
-	return !blk_plug_policy_active(rq->q) ||
+	return !blk_plug_policy_on() || !blk_plug_policy_active(rq->q) ||
 		__blk_plug_policy_holds(plug, rq);
 }
 
@@ -207,7 +215,8 @@ static inline bool blk_plug_policy_holds(struct blk_plug *plug,
 static inline bool blk_plug_policy_add(struct blk_plug *plug,
 				       struct request *rq)
 {
-	return blk_plug_policy_active(rq->q) && __blk_plug_policy_add(plug, rq);
+	return blk_plug_policy_on() && blk_plug_policy_active(rq->q) &&
+		__blk_plug_policy_add(plug, rq);
 }
 
 #else /* CONFIG_BLK_PLUG_POLICY */

@@ -394,6 +394,36 @@ static void blk_plug_policy_test_key_balance(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before, key_count());
 }
 
+static enum blk_plug_policy_mode configured_default(void)
+{
+	if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_NEVER))
+		return BLK_PLUG_POLICY_NEVER;
+	if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_SEQ_SMALL))
+		return BLK_PLUG_POLICY_SEQ_SMALL;
+	return BLK_PLUG_POLICY_ALWAYS;
+}
+
+/* The default is for those who declared that it does no harm. */
+static void blk_plug_policy_test_default(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	int before = key_count();
+
+	blk_plug_policy_register(&f->q);
+	KUNIT_EXPECT_EQ(test, blk_plug_policy_get(&f->q),
+			BLK_PLUG_POLICY_ALWAYS);
+
+	f->q.limits.features = BLK_FEAT_CHEAP_SUBMIT;
+	blk_plug_policy_register(&f->q);
+	KUNIT_EXPECT_EQ(test, blk_plug_policy_get(&f->q),
+			configured_default());
+
+	blk_plug_policy_unregister(&f->q);
+	KUNIT_EXPECT_EQ(test, blk_plug_policy_get(&f->q),
+			BLK_PLUG_POLICY_ALWAYS);
+	KUNIT_EXPECT_EQ(test, before, key_count());
+}
+
 static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_policy_test_parse, parse_gen_params),
 	KUNIT_CASE(blk_plug_policy_test_parse_page),
@@ -403,6 +433,7 @@ static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_policy_test_holds, hold_gen_params),
 	KUNIT_CASE(blk_plug_policy_test_half_switched),
 	KUNIT_CASE(blk_plug_policy_test_key_balance),
+	KUNIT_CASE(blk_plug_policy_test_default),
 	{}
 };
 
