@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: a controller that is removed under load fails the I/O in flight,
+# whatever the mode, and comes back, after a rescan, with the default mode.
+#
+# Runs last: what is removed may not come back.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+# disk_at PCI_DEVICE: the name of its disk, which may differ from before
+disk_at()
+{
+	local path
+
+	for path in "$1"/nvme/nvme*/nvme*n1; do
+		[ ! -e "$path/queue" ] || echo "${path##*/}"
+	done
+}
+
+is_back()
+{
+	local disk
+
+	disk=$(disk_at "$1")
+	[ -n "$disk" ] && [ -b "/dev/$disk" ] &&
+	[ "$(cat "/sys/class/nvme/$(ctrl_of "$disk")/state")" = live ]
+}
+
+is_gone()
+{
+	[ ! -e "$1" ]
+}
+
+rescan()
+{
+	echo 1 >/sys/bus/pci/rescan
+	wait_for 20 is_back "$1"
+}
+
+remove()
+{
+	echo 1 >"$1/remove"
+	wait_for 20 is_gone "$1"
+}
+
+# Ends by itself when all that is in flight fails.
+load_until_error()
+{
+	exec plug_load -t 30 -s $BATCH -d 128 "$@" >"$TMP/victim" 2>&1
+}
+
+io_under_way()
+{
+	[ "$(requests_of "$1")" -gt "$2" ]
+}
+
+# A case for one mode and one way to do I/O.
+survives()
+{
+	local device="$1" mode="$2" disk before rc=0
+
+	shift 2
+	is_back "$device" || {
+		failed "the disk is gone since an earlier case"
+		return
+	}
+	disk=$(disk_at "$device")
+	prepare "$disk" && set_mode "$disk" "$mode" || return 1
+	before=$(requests_of "$disk")
+	background load_until_error "$@" "/dev/$disk"
+	wait_for 10 io_under_way "$disk" $((before + 1000)) || return 1
+	remove "$device" || return 1
+	wait "$JOB" || rc=$?
+	# 1: failed I/O; 3 would be I/O that never completes
+	expect_count "exit of the load, whose disk was removed" $rc 1 1
+	expect_text "counters of a controller that is gone" \
+		"$(ls -d "$DEBUGFS/nvme_plug/$(ctrl_of "$disk")" 2>/dev/null)" ""
+	rescan "$device" || return 1
+	works_anew "$(disk_at "$device")"
+}
+
+works_anew()
+{
+	expect_text "mode of the disk that came back" "$(attr "$(knob "$1")")" \
+		"$DEFAULT"
+	prepare "$1" &&
+	load -r write -a rand-once -z 4m "/dev/$1" &&
+	load -r verify -a seq -z 4m "/dev/$1"
+	[ -e "$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells" ] ||
+		failed "expected counters of $(ctrl_of "$1"), there are none"
+}
+
+# The default is a choice of the kernel's configuration: what a disk has that
+# nobody has set anything on.
+find_default()
+{
+	remove "$1" && rescan "$1" || return 1
+	DEFAULT=$(attr "$(knob "$(disk_at "$1")")")
+	note "the default is $DEFAULT"
+}
+
+each_mode()
+{
+	local mode
+
+	for mode in $MODES; do
+		check "$2: $mode, removed while reading" survives "$1" "$mode"
+		check "$2: $mode, removed while writing in sequence" \
+			survives "$1" "$mode" -r write -a seq
+	done
+}
+
+require root knob debugfs plug_load nvme
+MODES=$(modes_of "${NVME%% *}")
+# shellcheck disable=SC2086 # lists
+plan $(((2 * $(count_words $MODES) + 1) * $(count_words $NVME)))
+# Their names change, their places do not.
+for disk in $NVME; do
+	DEVICES="${DEVICES-} $(readlink -f "/sys/block/$disk/device/device")"
+done
+for device in $DEVICES; do
+	name=${device##*/}
+	check "$name: comes back after a rescan" find_default "$device"
+	each_mode "$device" "$name"
+done
+finish

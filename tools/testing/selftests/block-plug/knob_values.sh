@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: queue/plug_policy shows the modes, takes each of their names, and
+# refuses anything else without a change.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+DISK=bp0
+
+shows_modes()
+{
+	local word
+
+	expect_count "bracketed modes in '$(cat "$KNOB")'" \
+		"$(tr ' ' '\n' <"$KNOB" | grep -c '^\[.*\]$')" 1 1
+	for word in always never seq-small; do
+		modes_of $DISK | grep -qw -e "$word" ||
+			failed "expected '$word' in '$(cat "$KNOB")'"
+	done
+	expect_text "permissions" "$(stat -c %a "$KNOB")" 644
+}
+
+# Every mode to every other one.
+takes_each_mode()
+{
+	local from to
+
+	for from in $(modes_of $DISK); do
+		for to in $(modes_of $DISK); do
+			set_mode $DISK "$from" && set_mode $DISK "$to" ||
+				return 1
+		done
+	done
+}
+
+takes_name_without_newline()
+{
+	set_mode $DISK always
+	printf never >"$KNOB" || failed "expected 'never' without newline to do"
+	expect_text "mode" "$(attr "$KNOB")" never
+}
+
+# write(2) of nothing is no store, so there is nothing to refuse.
+empty_changes_nothing()
+{
+	set_mode $DISK never
+	: >"$KNOB"
+	printf '' >"$KNOB"
+	expect_text "mode after an empty write" "$(attr "$KNOB")" never
+}
+
+# refuses REASON TEXT, whatever the mode is
+refuses()
+{
+	local mode
+
+	for mode in always never seq-small; do
+		set_mode $DISK $mode &&
+		ensure_write_fails "$KNOB" "$2" "$1" || return 1
+	done
+}
+
+refuses_unprivileged()
+{
+	set_mode $DISK always
+	ensure_write_fails "$KNOB" never "the writer is not root" \
+		"Permission denied" as_nobody
+}
+
+anybody_may_read()
+{
+	local seen
+
+	seen=$(as_nobody cat "$KNOB" 2>&1)
+	expect_text "what an unprivileged reader sees" "$seen" "$(cat "$KNOB")"
+}
+
+switch_is_traced()
+{
+	set_mode $DISK always
+	trace_start blk_plug_policy:blk_plug_policy_mode
+	set_mode $DISK never
+	set_mode $DISK never
+	set_mode $DISK seq-small
+	trace_end
+	expect_text "switches in the trace" \
+		"$(grep -o 'from=.*' "$TMP/trace" | tr '\n' ';')" \
+		"from=always to=never;from=never to=seq-small;"
+}
+
+a_new_disk_is_always()
+{
+	set_mode $DISK never
+	null_remove $DISK
+	null_create $DISK || return 1
+	expect_text "mode of a new disk" "$(attr "$KNOB")" always
+}
+
+NEWLINE='
+'
+LONG=$(head -c 4096 /dev/zero | tr '\0' a)
+KNOB=$(knob $DISK)
+
+require root knob null_blk as_nobody trace
+plan 20
+null_create $DISK || ktap_exit_fail_msg "cannot create $DISK"
+
+check "shows the modes, one of them chosen" shows_modes
+check "takes each mode after each other" takes_each_mode
+check "takes a name without newline" takes_name_without_newline
+check "an empty write changes nothing" empty_changes_nothing
+check "refuses a newline only" refuses "it names no mode" "$NEWLINE"
+check "refuses an unknown name" refuses "there is no such mode" sometimes
+check "refuses a prefix" refuses "it is only a prefix" nev
+check "refuses trailing text" refuses "text follows the name" neverland
+check "refuses a trailing blank" refuses "a blank follows the name" "never "
+check "refuses a leading blank" refuses "a blank precedes the name" " never"
+check "refuses a second newline" refuses "two newlines follow the name" \
+	"never$NEWLINE$NEWLINE"
+check "refuses capitals" refuses "names are in small letters" NEVER
+check "refuses an underscore" refuses "the name has a hyphen" seq_small
+check "refuses a number" refuses "modes have no numbers" 1
+check "refuses two words" refuses "it is two names" "always never"
+check "refuses 4 KiB of text" refuses "it is too long" "$LONG"
+check "refuses an unprivileged writer" refuses_unprivileged
+check "shows itself to an unprivileged reader" anybody_may_read
+check "traces each switch, and nothing else" switch_is_traced
+check "a new disk starts with always" a_new_disk_is_always
+finish

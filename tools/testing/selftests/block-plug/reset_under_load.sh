@@ -1,0 +1,108 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: when the controller is reset under load, I/O goes on and is not
+# lost, and the disk keeps its mode.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+RESETS=3
+
+# Each pass writes something else, so that what one loses shows.
+write_until_stop()
+{
+	local seed=1
+
+	while [ ! -e "$TMP/stop" ]; do
+		seed=$((seed + 1))
+		plug_load -r write -a rand-once -z 16m -s $BATCH -d 128 \
+			-S $seed "/dev/$1" >"$TMP/writer" 2>&1 || return
+		echo $seed >"$TMP/seed"
+	done
+}
+
+state_is()
+{
+	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
+}
+
+# One after the other, each in the midst of I/O.
+reset_often()
+{
+	local ctrl="$1" n=0 seed
+
+	while [ $n -lt $RESETS ]; do
+		seed=$(cat "$TMP/seed" 2>/dev/null)
+		echo 1 >"/sys/class/nvme/$ctrl/reset_controller" || {
+			failed "reset $n of $ctrl was refused"
+			return
+		}
+		wait_for 20 state_is "$ctrl" live || return
+		wait_for 20 wrote_since "$seed" || return
+		n=$((n + 1))
+	done
+}
+
+# Is a pass complete that began after the pass with this seed?
+wrote_since()
+{
+	[ "$(cat "$TMP/seed" 2>/dev/null || echo 0)" -gt $((${1:-0} + 1)) ]
+}
+
+# A reset sets up the queues and asks for the controller's properties: more
+# than four commands on the admin queue.
+admin_commands_of()
+{
+	sed -n 's/^queue 0 .* commands //p' "$DEBUGFS/nvme_plug/$1/doorbells"
+}
+
+survives()
+{
+	local rc=0 before ctrl
+
+	ctrl=$(ctrl_of "$1")
+	set_attr "$DEBUGFS/nvme_plug/counting" 1
+	before=$(admin_commands_of "$ctrl")
+	set_mode "$1" "$2" || return 1
+	rm -f "$TMP/stop" "$TMP/seed"
+	background write_until_stop "$1"
+	reset_often "$ctrl"
+	: >"$TMP/stop"
+	wait "$JOB" || rc=$?
+	[ $rc -eq 0 ] ||
+		failed "expected the writer to go on, it ended with $rc:" \
+			"$(head -n 1 "$TMP/writer")"
+	expect_count "admin commands of $RESETS resets" \
+		$(($(admin_commands_of "$ctrl") - before)) $((RESETS * 4)) 1000
+	expect_text "mode after $RESETS resets" "$(attr "$(knob "$1")")" "$2"
+	load -r verify -a seq -z 16m -S "$(cat "$TMP/seed")" "/dev/$1"
+}
+
+# The mode does not only look the same, and the counters go on.
+still_in_force()
+{
+	set_mode "$1" never || return 1
+	echo 1 >"/sys/class/nvme/$(ctrl_of "$1")/reset_controller"
+	wait_for 20 state_is "$(ctrl_of "$1")" live || return 1
+	measure "$1" -s $BATCH -c $BATCH -n 640 "/dev/$1" || return
+	expect_count "calls of queue_rqs()" "$HELD_GROUPS" 0 0
+	expect_count "commands" "$COMMANDS" 640 640
+	expect_doorbells "$1" 640
+	expect_text "lines of doorbells for queue 1" "$(grep -c '^queue 1 ' \
+		"$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells")" 1
+}
+
+require root knob debugfs profiler plug_load nvme
+# shellcheck disable=SC2046,SC2086 # lists
+plan $((($(count_words $(modes_of "${NVME%% *}")) + 1) * $(count_words $NVME)))
+for disk in $NVME; do
+	prepare "$disk"
+	for mode in $(modes_of "$disk"); do
+		check "$disk: $mode, reset $RESETS times under load" \
+			survives "$disk" "$mode"
+	done
+	check "$disk: the mode is in force after a reset" still_in_force "$disk"
+done
+finish

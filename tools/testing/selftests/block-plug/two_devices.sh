@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: where two disks share a plug, each one's bios merge as its own
+# mode says, requests are held as for "always", and those of a disk on "never"
+# pass the other disk's.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+N=100
+HALF=$((BATCH * N / 2))
+
+# counts MODE_A MODE_B ACCESS REQUESTS_A REQUESTS_B GROUPS, per batch of 16 I/Os
+# for each disk, which take turns
+counts()
+{
+	local other
+
+	set_mode bp0 "$1" && set_mode bp1 "$2" || return 1
+	other=$(requests_of bp1)
+	measure bp0 -a "$3" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
+		/dev/bp0 /dev/bp1 || return
+	expect_requests "$1" "$REQUESTS" "$4"
+	expect_requests "$2" $(($(requests_of bp1) - other)) "$5"
+	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($6 * N))
+}
+
+# Where nothing merges, the count is exact.
+expect_requests()
+{
+	if [ $(($3 * N)) -eq $HALF ]; then
+		expect_count "requests of the disk on $1" "$2" $HALF $HALF
+	else
+		expect_batches "requests of the disk on $1" "$2" $(($3 * N))
+	fi
+}
+
+# Data of both disks is right, too: each I/O went to its own.
+verifies()
+{
+	set_mode bp2 "$1" && set_mode bp3 "$2" || return 1
+	load -r write -a rand-once -z 8m -S 7 /dev/bp2 /dev/bp3 &&
+	load -r verify -a seq -z 8m -S 7 /dev/bp2 /dev/bp3
+}
+
+make_disks()
+{
+	null_create bp0 && null_create bp1 &&
+	null_create bp2 memory_backed=1 size=32 &&
+	null_create bp3 memory_backed=1 size=32
+}
+
+require root knob profiler plug_load null_blk
+plan 17
+make_disks || ktap_exit_fail_msg "cannot create the disks"
+
+#                                    mode A    mode B    access A  B groups
+check "always and always, random" \
+	counts			     always    always    rand  16 16 2
+check "always and always, sequential" \
+	counts			     always    always    seq    1  1 2
+check "never and always, random: one is held" \
+	counts			     never     always    rand  16 16 1
+check "never and always, sequential: one merges" \
+	counts			     never     always    seq   16  1 1
+check "always and never, random: one is held" \
+	counts			     always    never     rand  16 16 1
+check "always and never, sequential: one merges" \
+	counts			     always    never     seq    1 16 1
+check "seq-small and always, random: held" \
+	counts			     seq-small always    rand  16 16 2
+check "seq-small and always, sequential: both merge" \
+	counts			     seq-small always    seq    1  1 2
+check "always and seq-small, random: held" \
+	counts			     always    seq-small rand  16 16 2
+check "seq-small and seq-small, sequential: both merge" \
+	counts			     seq-small seq-small seq    1  1 2
+check "never and seq-small, random: groups of 8" \
+	counts			     never     seq-small rand  16 16 2
+check "never and seq-small, sequential: one merges" \
+	counts			     never     seq-small seq   16  1 1
+check "never and never: none is held" \
+	counts			     never     never     seq   16 16 0
+for mode in always never seq-small; do
+	check "always and $mode: data is right" verifies always $mode
+done
+check "never and seq-small: data is right" verifies never seq-small
+finish

@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: data verifies while the mode changes 1000 times, at random, under
+# the load.
+#
+# FLIP_SEED repeats the order of modes of an earlier run.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+
+# Writes and verifies pass after pass, until told to stop.
+fio_until_stop()
+{
+	rm -f "$TMP/stop" "$TMP/passes"
+	while [ ! -e "$TMP/stop" ]; do
+		fio_quiet --filename="/dev/$1" --rw="$2" --bsrange=4k-64k \
+			--size=8m --direct=1 --ioengine=io_uring \
+			--iodepth=64 --iodepth_batch_submit=32 \
+			--iodepth_batch_complete_min=16 --fsync=64 \
+			--verify=crc32c --verify_fatal=1 --do_verify=1 ||
+			return 1
+		echo pass >>"$TMP/passes"
+	done
+}
+
+# Modes in force one after the other, so that each store is a change, paced so
+# that I/O runs between them.
+flip_modes()
+{
+	local state="$2" modes last=
+
+	KNOB=$(knob "$1")
+	modes=$(modes_of "$1")
+	FLIPPED=0
+	while [ $FLIPPED -lt "$FLIPS" ]; do
+		state=$(((state * 1103515245 + 12345) % 2147483648))
+		# shellcheck disable=SC2086 # a list
+		pick_word $((state / 65536)) $modes
+		[ "$WORD" != "$last" ] || continue
+		echo "$WORD" >"$KNOB" || return 1
+		last=$WORD
+		FLIPPED=$((FLIPPED + 1))
+		[ $((FLIPPED % 8)) -ne 0 ] || sleep 0.01
+	done
+}
+
+# pick_word N WORD...: sets WORD, without a process of its own
+pick_word()
+{
+	local n="$1"
+
+	shift
+	shift $((n % $#))
+	WORD=$1
+}
+
+# The kernel's count of switches, beside ours.
+count_switches()
+{
+	trace_end
+	grep -c 'blk_plug_policy_mode:' "$TMP/trace"
+}
+
+# verifies DISK FIO_RW FLIPS
+verifies()
+{
+	local rc=0
+
+	FLIPS=$3
+	note "$1: FLIP_SEED=$SEED"
+	set_mode "$1" always || return 1
+	trace_start blk_plug_policy:blk_plug_policy_mode
+	background fio_until_stop "$1" "$2"
+	flip_modes "$1" "$SEED" || failed "a mode was refused"
+	: >"$TMP/stop"
+	wait "$JOB" || rc=1
+	[ $rc -eq 0 ] || failed "expected fio to verify, it failed"
+	expect_count "modes written" $FLIPPED "$FLIPS" "$FLIPS"
+	# The first one may be the mode that was in force.
+	expect_count "switches seen by the kernel" "$(count_switches)" \
+		$((FLIPS - 1)) "$FLIPS"
+	expect_count "passes of fio" \
+		"$(grep -c pass "$TMP/passes" 2>/dev/null)" 1 1000000
+	still_works "$1"
+}
+
+# Whatever was counted or marked on the way: a mode is what it was before.
+still_works()
+{
+	set_mode "$1" always &&
+	load -r write -a rand-once -z 4m "/dev/$1" &&
+	load -r verify -a seq -z 4m "/dev/$1"
+}
+
+# Here the static key changes with the mode, too.
+verifies_without_pin()
+{
+	unpin_static_key && verifies "$@"
+}
+
+make_disks()
+{
+	null_create bp0 size=64 memory_backed=1 && pin_static_key
+}
+
+SEED=${FLIP_SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
+require root knob trace plug_load fio null_blk
+make_disks || ktap_exit_fail_msg "cannot create the disks"
+DISKS="bp0 $(nvme_if_any)"
+# shellcheck disable=SC2086 # a list
+plan $((3 * $(count_words $DISKS)))
+for disk in $DISKS; do
+	prepare "$disk"
+	set_mode bppin never
+	check "$disk: random writes verify" verifies "$disk" randwrite 1000
+	check "$disk: sequential writes verify" verifies "$disk" write 1000
+	check "$disk: writes verify while the static key changes" \
+		verifies_without_pin "$disk" randwrite 50
+done
+finish

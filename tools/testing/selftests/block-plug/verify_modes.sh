@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: data written in each mode, at random and sequentially, reads back
+# as it was written.
+#
+# The disks are those of BLOCK_PLUG_DEVS, and a null_blk that keeps its data.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+SEED=0
+
+# Write in the mode under test, read in it and in "always": a wrong place could
+# be found again by the same wrong way.
+own_pattern()
+{
+	local what="-z 4m -s $BATCH -c $BATCH -d 128"
+
+	SEED=$((SEED + 1))
+	set_mode "$1" "$2" || return 1
+	# shellcheck disable=SC2086 # a list of options
+	load -r write -a "$3" -b "$4" $what --fsync 256 -S $SEED "/dev/$1" &&
+	load -r verify -a "$3" -b "$4" $what -S $SEED "/dev/$1" &&
+	set_mode "$1" always &&
+	load -r verify -a seq -b "$4" $what -S $SEED "/dev/$1"
+}
+
+fio_pattern()
+{
+	set_mode "$1" "$2" || return 1
+	fio_quiet --filename="/dev/$1" --rw="$3" --bs=4k --size=4m --direct=1 \
+		--ioengine=io_uring --iodepth=64 --iodepth_batch_submit=32 \
+		--iodepth_batch_complete_min=16 --fsync=128 --verify=crc32c \
+		--verify_fatal=1 --do_verify=1
+}
+
+each_mode()
+{
+	local mode
+
+	for mode in $(modes_of "$1"); do
+		check "$1: $mode, random 4K" own_pattern "$1" "$mode" \
+			rand-once 4k
+		check "$1: $mode, sequential 4K" own_pattern "$1" "$mode" seq 4k
+		check "$1: $mode, random 32K" own_pattern "$1" "$mode" \
+			rand-once 32k
+		check "$1: $mode, fio random" fio_pattern "$1" "$mode" randwrite
+		check "$1: $mode, fio sequential" fio_pattern "$1" "$mode" write
+	done
+}
+
+require root knob plug_load fio null_blk
+null_create bp0 size=64 memory_backed=1 ||
+	ktap_exit_fail_msg "cannot create bp0"
+DISKS="bp0 $(nvme_if_any)"
+# shellcheck disable=SC2046,SC2086 # lists
+plan $((5 * $(count_words $DISKS) * $(count_words $(modes_of bp0))))
+for disk in $DISKS; do
+	prepare "$disk"
+	each_mode "$disk"
+done
+finish
