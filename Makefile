@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+# Verbs only; what they do is in scripts/ and in the rooms named by README.md.
+
+KVER	:= 7.3
+TREE	:= build/linux-$(KVER)
+QEMU	:= tools/testing/selftests/block-plug/qemu
+BENCH	:= tools/testing/selftests/block-plug/bench
+export KSRC FROM ACCEL
+
+.PHONY: help setup run check kernel tree refresh kunit selftest series lint \
+	shell clean
+
+help:
+	@echo 'Verbs:'
+	@echo '  setup     install the Debian packages that are missing'
+	@echo '  run       boot the patched kernel, compare the policies on NVMe'
+	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
+	@echo '  kernel    build the patched kernel'
+	@echo '  tree      $(TREE): base commit and the series, as git commits'
+	@echo '  refresh   bring commits made in $(TREE) back here'
+	@echo '  kunit     unit tests, under User Mode Linux'
+	@echo '  selftest  kselftests, in a guest'
+	@echo '  series    mails for git am, in build/series-$(KVER)/'
+	@echo '  lint      checkpatch, shellcheck, sparse, W=1'
+	@echo '  shell     boot the patched kernel to a prompt, disk attached'
+	@echo '  clean     remove build/, except for the downloads in build/cache'
+	@echo 'Variables:'
+	@echo '  KSRC=dir      use this Linux $(KVER) source, which is only read'
+	@echo '  MODES="a b"   policies that "run" compares (default: all)'
+	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
+	@echo '  DEBUG=1       "kernel", "selftest", "shell": KASAN and lockdep'
+	@echo '  ACCEL=name    auto (default), tcg or kvm, for boots not timed'
+	@echo '  FROM="N <m>"  author of the mails that "series" writes'
+
+setup:
+	@sh scripts/setup.sh
+
+tree: setup
+	@sh scripts/source.sh
+	@python3 scripts/series.py tree
+
+kernel: tree
+	@python3 scripts/kernel.py $(if $(DEBUG),debug,patched)
+
+refresh: setup
+	@python3 scripts/series.py refresh
+
+series: tree
+	@python3 scripts/series.py export
+	@python3 scripts/series.py verify
+
+run: kernel
+	@python3 $(BENCH)/run.py --modes '$(MODES)'
+
+kunit: tree
+	@python3 scripts/kunit.py
+
+selftest: kernel
+	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(TESTS)
+
+lint: series
+	@python3 scripts/lint.py
+
+shell: kernel
+	@python3 scripts/selftest.py $(if $(DEBUG),--debug) --shell
+
+check: setup
+	@python3 scripts/check.py
+
+clean:
+	@sh scripts/clean.sh

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""With every queue on "always", the series costs nothing.
+
+Claim: the patched kernel, option on, needs at most 1.002 times the
+instructions per I/O of the unpatched kernel of the same configuration.  Both
+run on a virtual clock that follows the number of instructions, on a null_blk
+that completes at once, so that time is instructions.
+"""
+import concurrent.futures
+import json
+import os
+
+import guest
+import kernel
+import tap
+from guest import boot
+
+OUT = os.path.join(kernel.BUILD, "cost")
+LIMIT = 1.002
+WORKLOADS = {
+    "rand4k-s32": "-a rand -s 32 -c 32 -n 64000",
+    "rand4k-s128": "-a rand -s 128 -c 32 -n 64000",
+    "seq4k-s32": "-a seq -s 32 -c 32 -n 64000",
+}
+JOB = """set -e
+dir=/sys/kernel/config/nullb/cost
+mkdir $dir
+for pair in size=1024 blocksize=512 queue_mode=2 irqmode=0 hw_queue_depth=256 \\
+	    submit_queues=1 max_sectors=1024; do
+	echo ${pair#*=} >$dir/${pair%=*}
+done
+echo 1 >$dir/power
+echo none >/sys/block/cost/queue/scheduler
+plug_load -n 6400 /dev/cost >/dev/null
+"""
+
+
+def job_text():
+    """The guest's job: each workload, its time on the verdict port."""
+    lines = ['echo "%s $(plug_load -d 128 %s /dev/cost)" >&3' % item
+             for item in WORKLOADS.items()]
+    return JOB + "\n".join(lines) + "\n"
+
+
+def measure(variant, initramfs):
+    """{workload: instructions per I/O} of one kernel."""
+    out = os.path.join(OUT, variant)
+    os.makedirs(out, exist_ok=True)
+    job = os.path.join(out, "job")
+    with open(job, "w", encoding="ascii") as script:
+        script.write(job_text())
+    result = boot.boot(boot.Guest(
+        kernel=kernel.image(variant), initramfs=initramfs, job=job, out=out,
+        name=variant, icount=True, disks=(), timeout=120))
+    if result.status != "pass":
+        raise guest.GuestError("%s: %s; see %s" % (variant, result.reason,
+                                                   result.log))
+    found = {}
+    for line in result.lines:
+        name, *words = line.split()
+        number = dict(word.split("=") for word in words)
+        found[name] = int(number["ns"]) / int(number["ios"])
+    return found
+
+
+def main():
+    """Build, measure side by side, compare."""
+    report = tap.Report()
+    try:
+        kernel.build("patched")
+        kernel.build("base")
+        initramfs = guest.initramfs()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            base, ours = pool.map(measure, ["base", "patched"],
+                                  [initramfs] * 2)
+    except (kernel.BuildError, guest.GuestError, boot.UsageError) as error:
+        report.check(False, "guests to compare", str(error))
+        report.exit()
+    records = []
+    for name in WORKLOADS:
+        ratio = ours[name] / base[name]
+        records.append({"workload": name, "insns_per_io_base": base[name],
+                        "insns_per_io": ours[name], "ratio": ratio})
+        report.check(ratio <= LIMIT, "always costs %.4f of unpatched, %s"
+                     % (ratio, name), "%.1f instructions per I/O, not %.1f"
+                     % (ours[name], base[name]))
+    with open(os.path.join(OUT, "result.json"), "w", encoding="ascii") as out:
+        json.dump({"records": records}, out, indent=1)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""With CONFIG_BLK_PLUG_POLICY off, the series compiles to nothing.
+
+Claim: every object of the directories with hooks, and of the users of struct
+blk_plug outside, is the unpatched kernel's, byte for byte, but for the names of
+local symbols that nothing refers to: an initcall's has a line number in it.
+"""
+import filecmp
+import os
+import subprocess
+import tempfile
+
+import kernel
+import tap
+
+
+def objects(top, directory):
+    """Objects below a directory, relative to top."""
+    for path, _, names in os.walk(os.path.join(top, directory)):
+        for name in names:
+            full = os.path.join(path, name)
+            # built-in.a lists the others; .o of tests exist in neither
+            if name.endswith(".o") and not os.path.islink(full):
+                yield os.path.relpath(full, top)
+
+
+def same(ours, theirs):
+    """Are two objects equal, without their unused local symbols?"""
+    if filecmp.cmp(ours, theirs, shallow=False):
+        return True
+    with tempfile.TemporaryDirectory() as top:
+        stripped = [os.path.join(top, name) for name in ("ours", "theirs")]
+        for source, target in zip((ours, theirs), stripped):
+            subprocess.run(["objcopy", "--strip-unneeded", source, target],
+                           check=True)
+        return filecmp.cmp(*stripped, shallow=False)
+
+
+def compare(report, directory, off, base):
+    """The objects of one directory."""
+    ours = set(objects(off, directory))
+    theirs = set(objects(base, directory))
+    differing = sorted(ours ^ theirs) + sorted(
+        name for name in ours & theirs
+        if not same(os.path.join(off, name), os.path.join(base, name)))
+    report.check(ours and not differing,
+                 "option off: %d objects of %s as in the unpatched kernel"
+                 % (len(ours), directory), "\n".join(differing))
+
+
+def main():
+    """Build both, compare."""
+    report = tap.Report()
+    try:
+        off, base = kernel.build("off"), kernel.build("base")
+    except kernel.BuildError as error:
+        report.check(False, "kernels to compare", str(error))
+        report.exit()
+    for directory in kernel.HOOKED:
+        compare(report, directory, off, base)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()

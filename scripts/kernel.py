@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Configure and build the kernels that the tests boot.
+
+Output directories lie directly below the source trees: kbuild then names all
+sources relative to the tree, so that the compiler cache serves the patched and
+the unpatched kernel alike.
+"""
+import argparse
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build")
+TREE = os.path.join(BUILD, "linux-7.3")
+BASE = os.path.join(BUILD, "linux-7.3-base")
+QEMU = os.path.join(ROOT, "tools/testing/selftests/block-plug/qemu")
+CONFIG = os.path.join(QEMU, "kernel.config")
+DEBUG = os.path.join(QEMU, "debug.config")
+OFF = os.path.join(BUILD, "off.config")
+
+# The directories with the hooks, and the users of struct blk_plug outside.
+HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
+
+# name: (source tree, output directory, config fragments, targets)
+VARIANTS = {
+    "patched": (TREE, "o-kernel", [CONFIG], ["bzImage"]),
+    "debug": (TREE, "o-debug", [CONFIG, DEBUG], ["bzImage"]),
+    "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
+    "base": (BASE, "o-kernel", [CONFIG], ["bzImage"]),
+}
+
+# Printed steps of a first build, for the estimate; later ones remember.
+FIRST_BUILD_STEPS = 1750
+
+
+class BuildError(Exception):
+    """A build failed; the message says what and where the log is."""
+
+
+def output(variant):
+    """Directory that a variant is built in."""
+    tree, out, _, _ = VARIANTS[variant]
+    return os.path.join(tree, out)
+
+
+def image(variant):
+    """The kernel image to boot."""
+    return os.path.join(output(variant), "arch/x86/boot/bzImage")
+
+
+def environment():
+    """Environment for make: cached and repeatable."""
+    env = dict(os.environ)
+    env.pop("MAKEFLAGS", None)
+    env.pop("MFLAGS", None)
+    env.pop("KSRC", None)
+    env.update({
+        "CCACHE_DIR": os.path.join(BUILD, "cache/ccache"),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_MAXSIZE": "1G",
+        "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
+        "KBUILD_BUILD_USER": "plug_policy",
+        "KBUILD_BUILD_HOST": "build",
+        "KBUILD_BUILD_VERSION": "1",
+        "LC_ALL": "C",
+    })
+    return env
+
+
+def make_command(tree, out, *args):
+    """The make command line for an output directory below a tree."""
+    jobs = "-j%d" % (os.cpu_count() or 1)
+    return ["make", "-C", tree, "O=" + out, "CC=ccache gcc", jobs, *args]
+
+
+def quiet(command, what):
+    """Run a short command, show its output only if it fails."""
+    done = subprocess.run(command, env=environment(), text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise BuildError("%s failed:\n%s" % (what, done.stdout[-3000:]))
+    return done.stdout
+
+
+def ensure_base_tree():
+    """Check the unpatched source out beside the patched one."""
+    head = quiet(["git", "-C", TREE, "rev-parse", "base"], "git").strip()
+    if os.path.isdir(BASE):
+        is_head = quiet(["git", "-C", BASE, "rev-parse", "HEAD"], "git").strip()
+        if is_head != head:
+            quiet(["git", "-C", BASE, "checkout", "-q", "--detach", head],
+                  "checkout of the base commit")
+        return
+    print("base tree: checking out", flush=True)
+    quiet(["git", "-C", TREE, "worktree", "prune"], "git worktree")
+    quiet(["git", "-C", TREE, "worktree", "add", "-q", "--detach", BASE, head],
+          "checkout of the base commit")
+
+
+def wanted_options(fragments):
+    """The options that fragments set, the last one wins: {name: value}."""
+    options = {}
+    for fragment in fragments:
+        with open(fragment, encoding="ascii") as lines:
+            for line in lines:
+                match = re.match(r"(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set",
+                                 line)
+                if match:
+                    options[match[1] or match[3]] = match[2] or "n"
+    return options
+
+
+def check_config(path, options, known_missing):
+    """Refuse to build a kernel that silently lacks what was asked for."""
+    with open(path, encoding="utf-8") as lines:
+        have = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", lines.read(), re.M))
+    lost = [name for name, value in options.items()
+            if have.get(name, "n") != value and name not in known_missing]
+    if lost:
+        raise BuildError("options that this kernel does not take: "
+                         + " ".join(sorted(lost)))
+
+
+def configure(variant):
+    """tinyconfig plus the fragments, if they changed since the last time."""
+    tree, out, fragments, _ = VARIANTS[variant]
+    path = output(variant)
+    os.makedirs(path, exist_ok=True)
+    text = b"".join(open(name, "rb").read() for name in fragments)
+    digest = hashlib.sha256(text).hexdigest()
+    stamp = os.path.join(path, ".fragments")
+    if os.path.exists(stamp) and open(stamp, encoding="ascii").read() == digest:
+        return
+    print("%s: configuring" % variant, flush=True)
+    quiet(make_command(tree, out, "tinyconfig"), "tinyconfig")
+    quiet(["sh", os.path.join(tree, "scripts/kconfig/merge_config.sh"), "-m",
+           "-O", path, os.path.join(path, ".config"), *fragments],
+          "merge_config.sh")
+    quiet(make_command(tree, out, "olddefconfig"), "olddefconfig")
+    unpatched = ["CONFIG_BLK_PLUG_POLICY"] if tree == BASE else []
+    check_config(os.path.join(path, ".config"), wanted_options(fragments),
+                 unpatched)
+    with open(stamp, "w", encoding="ascii") as out_file:
+        out_file.write(digest)
+
+
+class Progress:
+    """Says what is being built, how far it is, and since when."""
+
+    def __init__(self, what, expected):
+        self.what = what
+        self.expected = expected
+        self.steps = 0
+        self.start = self.last = time.monotonic()
+
+    def step(self, line):
+        """Count one printed step of make, speak every ten seconds."""
+        self.steps += 1
+        now = time.monotonic()
+        if now - self.last < 10:
+            return
+        self.last = now
+        share = min(99, 100 * self.steps // max(1, self.expected))
+        print("%s: %3d%% %s, %d s" % (self.what, share, " ".join(line.split()),
+                                      now - self.start), flush=True)
+
+    def done(self):
+        """Say how long it took, if it took long enough to matter."""
+        seconds = time.monotonic() - self.start
+        if seconds >= 5:
+            print("%s: built in %d s" % (self.what, seconds), flush=True)
+
+
+def run_make(command, log_name, progress):
+    """Run make, log all it prints, feed the progress; its exit status."""
+    with open(log_name, "w", encoding="utf-8") as log, subprocess.Popen(
+            command, env=environment(), text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True) as make:
+        try:
+            for line in make.stdout:
+                log.write(line)
+                if re.match(r"  [A-Z]+ ", line):
+                    progress.step(line)
+        except BaseException:
+            os.killpg(make.pid, signal.SIGTERM)
+            raise
+    return make.returncode
+
+
+def expected_steps(path):
+    """How many steps the last full build took."""
+    try:
+        with open(os.path.join(path, ".steps"), encoding="ascii") as steps:
+            return int(steps.read())
+    except (OSError, ValueError):
+        return FIRST_BUILD_STEPS
+
+
+def remember_steps(path, steps):
+    """Keep the number of steps, if this was more than a rebuild."""
+    if steps > 1000:
+        with open(os.path.join(path, ".steps"), "w", encoding="ascii") as out:
+            out.write(str(steps))
+
+
+def build(variant, *args):
+    """Build one variant; returns its output directory."""
+    tree, out, _, targets = VARIANTS[variant]
+    if variant == "off":
+        with open(OFF, "w", encoding="ascii") as fragment:
+            fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n")
+    if tree == BASE:
+        ensure_base_tree()
+    configure(variant)
+    path = output(variant)
+    log = os.path.join(BUILD, "kernel-%s.log" % variant)
+    progress = Progress("kernel " + variant, expected_steps(path))
+    if run_make(make_command(tree, out, *args, *targets), log, progress):
+        with open(log, encoding="utf-8") as text:
+            tail = text.read()[-3000:]
+        raise BuildError("%s\nkernel %s failed to build, see %s"
+                         % (tail, variant, log))
+    remember_steps(path, progress.steps)
+    progress.done()
+    return path
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("variant", nargs="+", choices=sorted(VARIANTS))
+    try:
+        for variant in parser.parse_args().variant:
+            build(variant)
+    except BuildError as error:
+        sys.exit("kernel.py: %s" % error)
+    except KeyboardInterrupt:
+        sys.exit("kernel.py: interrupted; run it again to go on")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    main()

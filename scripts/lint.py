@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Style: checkpatch --strict, shellcheck, kernel-doc, sparse, W=1.
+
+What sparse and W=1 say is compared with what they say of the unpatched file:
+the series may add nothing.  New files may draw no warning at all.
+"""
+import collections
+import glob
+import os
+import re
+import subprocess
+
+import kernel
+import tap
+
+SERIES = os.path.join(kernel.BUILD, "series-7.3")
+OUT = "o-lint"
+# sparse 0.6.4 does not know this builtin, and kbuild then refuses to run it.
+SPARSE = ["C=2", "CF=-D__typeof_unqual__=__typeof__", "W=1"]
+# The sender signs off; MAINTAINERS comes with a patch of its own.
+IGNORE = "MISSING_SIGN_OFF,NO_AUTHOR_SIGN_OFF,FILE_PATH_CHANGES"
+
+
+def run(*command, cwd=kernel.ROOT):
+    """All that a command prints, and whether it succeeded."""
+    # Debian's python3-ply, which checkpatch wants, is for Debian's python3.
+    env = dict(os.environ, PATH="/usr/bin:" + os.environ["PATH"])
+    done = subprocess.run(command, cwd=cwd, env=env, text=True,
+                          errors="replace",
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    return done.stdout, done.returncode == 0
+
+
+def git_files(*patterns):
+    """Files of this repository, tracked or about to be."""
+    text, _ = run("git", "ls-files", "--cached", "--others",
+                  "--exclude-standard", "--", *patterns)
+    return [name for name in text.split("\n")
+            if name and os.path.exists(os.path.join(kernel.ROOT, name))]
+
+
+def checkpatch(report):
+    """Each mail as the maintainer's checkpatch sees it."""
+    script = os.path.join(kernel.TREE, "scripts/checkpatch.pl")
+    mails = sorted(glob.glob(SERIES + "/*/*.patch"))
+    mails = [mail for mail in mails if not mail.endswith("cover-letter.patch")]
+    report.check(mails, "the series has mails", "none in " + SERIES)
+    for mail in mails:
+        text, good = run("perl", script, "--strict", "--no-summary",
+                         "--show-types", "--ignore", IGNORE, mail,
+                         cwd=kernel.TREE)
+        report.check(good, "checkpatch " + os.path.basename(mail), text)
+
+
+def shell(report):
+    """All shell scripts, also those without a suffix."""
+    scripts = [name for name in git_files()
+               if name.endswith(".sh") or is_shell(name)]
+    text, good = run("shellcheck", "-x", "--source-path=SCRIPTDIR", *scripts)
+    report.check(good and scripts, "shellcheck, %d scripts" % len(scripts),
+                 text)
+
+
+def is_shell(name):
+    """Does a file without a suffix start as a shell script?"""
+    with open(os.path.join(kernel.ROOT, name), "rb") as start:
+        return re.match(rb"#!/bin/sh\b", start.readline()) is not None
+
+
+def headers(report):
+    """A licence in each file, 80 columns in C, but for messages."""
+    missing, wide = [], []
+    for name in git_files():
+        if name == "MAINTAINERS" or name.endswith((".patch", ".cover")):
+            continue
+        with open(os.path.join(kernel.ROOT, name), encoding="utf-8") as text:
+            lines = text.read().split("\n")
+        if not any("SPDX-License-Identifier" in line for line in lines[:3]):
+            missing.append(name)
+        if name.endswith((".c", ".h")):
+            wide += ["%s:%d" % (name, i + 1) for i, line in enumerate(lines)
+                     if len(line.expandtabs(8)) > 80 and '"' not in line]
+    skipped = (".kunitconfig", "settings", "/config", ".gitignore")
+    missing = [name for name in missing if not name.endswith(skipped)]
+    report.check(not missing, "SPDX line in each file", "\n".join(missing))
+    report.check(not wide, "80 columns", "\n".join(wide))
+
+
+def kernel_doc(report):
+    """The contracts parse, and describe all that they must."""
+    script = os.path.join(kernel.TREE, "scripts/kernel-doc")
+    names = git_files("block/*.[ch]", "drivers/*.[ch]")
+    text, good = run(script, "-none", "-Wall", *names, cwd=kernel.ROOT)
+    report.check(good and not text.strip(), "kernel-doc", text)
+
+
+def maintainers(report):
+    """The entry here is the entry that the series adds."""
+    with open(os.path.join(kernel.ROOT, "MAINTAINERS"),
+              encoding="ascii") as entry, open(
+                  os.path.join(kernel.TREE, "MAINTAINERS"),
+                  encoding="utf-8") as whole:
+        report.check(entry.read() in whole.read(),
+                     "MAINTAINERS is what the series adds")
+
+
+def touched_objects():
+    """(objects of changed files, objects of new files) of the series."""
+    text, _ = run("git", "diff", "--name-status", "base", "series",
+                  "--", "block/*.c", "drivers/*.c", cwd=kernel.TREE)
+    rows = [line.split("\t") for line in text.splitlines()]
+    names = {status: [name[:-1] + "o" for kind, name in rows
+                      if kind == status] for status in "MA"}
+    return names["M"], [n for n in names["A"] if "/tests/" not in n]
+
+
+def warnings(variant, objects):
+    """What the compiler and sparse say of some objects, per file, counted."""
+    tree = kernel.VARIANTS[variant][0]
+    kernel.VARIANTS["lint"] = (tree, OUT, [kernel.CONFIG], [])
+    kernel.configure("lint")
+    for name in objects:
+        path = os.path.join(tree, OUT, name)
+        if os.path.exists(path):
+            os.unlink(path)
+    text = kernel.quiet(kernel.make_command(tree, OUT, *SPARSE, *objects),
+                        "make " + " ".join(SPARSE))
+    found = collections.Counter()
+    for line in text.splitlines():
+        match = re.match(r"(?:\.\./)?(\S+?):\d+:\d+: (.*)", line)
+        if match and re.search("warning|error", line):
+            found[match[1], match[2]] += 1
+    return found
+
+
+def compiler(report):
+    """sparse and W=1, against the unpatched kernel."""
+    changed, new = touched_objects()
+    kernel.ensure_base_tree()
+    before = warnings("base", changed)
+    added = warnings("patched", changed + new) - before
+    report.check(changed and not added,
+                 "sparse and W=1 add nothing over the base",
+                 "\n".join("%s: %s" % key for key in added))
+
+
+def main():
+    """All of it."""
+    report = tap.Report()
+    checkpatch(report)
+    shell(report)
+    headers(report)
+    kernel_doc(report)
+    maintainers(report)
+    try:
+        compiler(report)
+    except kernel.BuildError as error:
+        report.check(False, "sparse and W=1 add nothing over the base",
+                     str(error))
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()
