@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Every test, in an order that finds the cheap failures first."""
+import concurrent.futures
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
+import guest
 import kernel
 import tap
 
@@ -27,25 +30,25 @@ PREPARE = [
     ("kernel", script("kernel.py", "patched", "base")),
 ]
 
-# Groups of tests, each of which speaks TAP, but for the plain one.
+# Groups of tests, each of which speaks TAP, but for the plain one.  The two
+# lanes run side by side: a guest keeps one CPU busy, a compiler the other.
 PLAIN = "git am of the mails makes the tree"
-GROUPS = [
-    ("series tools", script("test_series.py")),
-    (PLAIN, script("series.py", "verify")),
-    ("lint", script("lint.py")),
-    ("option off", script("identity.py")),
-    ("cost of always", script("cost.py")),
-    ("kunit", script("kunit.py")),
-    ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
-    ("selftests", script("selftest.py")),
+LANES = [
+    [("cost of always", script("cost.py")),
+     ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
+     ("selftests", script("selftest.py"))],
+    [(PLAIN, script("series.py", "verify")),
+     ("option off", script("identity.py")),
+     ("kunit", script("kunit.py")),
+     ("lint", script("lint.py")),
+     ("series tools", script("test_series.py"))],
 ]
 
 
 def environment():
-    """For the groups; the runner's tests want to be told the kernel."""
-    env = dict(os.environ)
-    env["KERNEL"] = kernel.image("patched")
-    return env
+    """For the groups; the runner's tests want to be told what to boot."""
+    return dict(os.environ, KERNEL=kernel.image("patched"),
+                INITRAMFS=guest.initramfs())
 
 
 def prepare():
@@ -72,44 +75,80 @@ class Counts:
         if status == "fail":
             self.failures.append("%s: %s" % (group, name))
 
-    def total(self):
-        """Results of any kind."""
-        return sum(self.by_status.values())
+
+def judge(group, text, code, counts):
+    """Count what a group printed; a group that printed nothing failed."""
+    results = [result for result in map(tap.parse, text.splitlines())
+               if result]
+    if group == PLAIN:
+        results = [(group, "fail" if code else "pass")]
+    elif not results:
+        results = [("no test ran", "fail")]
+    elif code and not any(status == "fail" for _, status in results):
+        results.append(("exit %d" % code, "fail"))
+    for name, status in results:
+        counts.add(group, name, status)
 
 
-def run_group(name, command, counts):
-    """Run one group, print and count what it says."""
-    start = time.monotonic()
-    before = counts.total()
-    with subprocess.Popen(command, env=environment(), text=True,
-                          errors="replace", stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as group:
-        for line in group.stdout:
-            print("   " + line.rstrip(), flush=True)
-            result = tap.parse(line)
-            if result:
-                counts.add(name, *result)
-    if name == PLAIN and not group.returncode:
-        counts.add(name, "exit 0", "pass")
-    if group.returncode and not any(f.startswith(name) for f in
-                                    counts.failures):
-        counts.add(name, "exit %d" % group.returncode, "fail")
-    if counts.total() == before:
-        counts.add(name, "no test ran", "fail")
-    print("== %s: %d s" % (name, time.monotonic() - start), flush=True)
+class Runner:
+    """Runs the lanes; one group's output is printed in one piece."""
+
+    def __init__(self):
+        self.counts = Counts()
+        self.env = environment()
+        self.lock = threading.Lock()
+        self.running = {}
+
+    def run_group(self, name, command):
+        """One group, from start to count."""
+        start = time.monotonic()
+        with subprocess.Popen(
+                command, env=self.env, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT) as process:
+            self.running[name] = process
+            text = process.stdout.read()
+        with self.lock:
+            del self.running[name]
+            print("== %s" % name)
+            print("".join("   %s\n" % line for line in text.splitlines()))
+            judge(name, text, process.returncode, self.counts)
+            print("== %s: %d s" % (name, time.monotonic() - start), flush=True)
+
+    def run_lane(self, lane):
+        """The groups of a lane, one after the other."""
+        for name, command in lane:
+            self.run_group(name, command)
+
+    def run(self):
+        """All lanes; says every ten seconds what is going on."""
+        start = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            jobs = [pool.submit(self.run_lane, lane) for lane in LANES]
+            try:
+                while concurrent.futures.wait(jobs, timeout=10).not_done:
+                    print("check: running %s, %d s" % (
+                        " and ".join(list(self.running)) or "nothing",
+                        time.monotonic() - start), flush=True)
+            except KeyboardInterrupt:
+                for process in list(self.running.values()):
+                    process.terminate()
+                for job in jobs:
+                    job.cancel()
+                os._exit(130)
+        for job in jobs:
+            job.result()
+        return self.counts
 
 
 def main():
     """All of it; the last line counts."""
-    counts = Counts()
     start = time.monotonic()
-    if not prepare():
-        counts.add("preparation", "", "fail")
+    if prepare():
+        counts = Runner().run()
     else:
-        for name, command in GROUPS:
-            print("== %s" % name, flush=True)
-            run_group(name, command, counts)
+        counts = Counts()
+        counts.add("preparation", "", "fail")
     for failure in counts.failures:
         print("FAILED %s" % failure)
     print("took %d s" % (time.monotonic() - start))

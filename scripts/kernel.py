@@ -7,6 +7,7 @@ sources relative to the tree, so that the compiler cache serves the patched and
 the unpatched kernel alike.
 """
 import argparse
+import fcntl
 import hashlib
 import os
 import re
@@ -211,8 +212,18 @@ def remember_steps(path, steps):
             out.write(str(steps))
 
 
-def build(variant, *args):
-    """Build one variant; returns its output directory."""
+def build(variant):
+    """Build one variant, if need be; returns its output directory."""
+    os.makedirs(BUILD, exist_ok=True)
+    lock = os.path.join(BUILD, ".lock-" + variant)
+    with open(lock, "w", encoding="ascii") as held:
+        # two tests that want the same kernel must not build it twice at once
+        fcntl.flock(held, fcntl.LOCK_EX)
+        return build_locked(variant)
+
+
+def build_locked(variant):
+    """The build itself."""
     tree, out, _, targets = VARIANTS[variant]
     if variant == "off":
         with open(OFF, "w", encoding="ascii") as fragment:
@@ -223,7 +234,7 @@ def build(variant, *args):
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)
     progress = Progress("kernel " + variant, expected_steps(path))
-    if run_make(make_command(tree, out, *args, *targets), log, progress):
+    if run_make(make_command(tree, out, *targets), log, progress):
         with open(log, encoding="utf-8") as text:
             tail = text.read()[-3000:]
         raise BuildError("%s\nkernel %s failed to build, see %s"
@@ -246,6 +257,8 @@ def main():
         sys.exit("kernel.py: interrupted; run it again to go on")
 
 
+# Whoever imports this starts compilers and guests: end them, too.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     main()

@@ -23,7 +23,7 @@ for test in %s; do
 		echo "begin $test"
 		timeout %d ./"$test" 2>&1
 		echo "exit $?"
-	} | tee /dev/fd/3
+	} | tee "$VERDICT"
 done
 """
 
