@@ -43,19 +43,8 @@ enum {
 	/* Half of BLK_PLUG_FLUSH_SIZE: merging two of these fills a hold. */
 	SMALL_BYTES	= SZ_64K,
 
-	/*
-	 * Shortens the wait of the first request to a quarter, for a fourth
-	 * of the doorbells that "never" rings: on the flat part of the
-	 * throughput curve of a latency-bound device, and before doorbells
-	 * weigh on a CPU-bound one.
-	 */
-	GROUP_REQUESTS	= 8,
-
-	/* What "always" waits for, counted over the group, not one request. */
-	GROUP_BYTES	= SZ_128K,
-
 	/* As rarely as "always" reads the clock: once per full plug. */
-	DIRECT_PER_CLOCK = 32,
+	REQUESTS_PER_CLOCK = BLK_MAX_REQUEST_COUNT,
 };
 
 const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR] = {
@@ -83,19 +72,6 @@ int blk_plug_policy_parse(const char *text)
 	return sysfs_match_string(blk_plug_policy_names, text);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_parse);
-
-enum blk_plug_policy_mode blk_plug_policy_get(const struct request_queue *q)
-{
-	switch (READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS) {
-	case BIT(QUEUE_FLAG_PLUG_NEVER):
-		return BLK_PLUG_POLICY_NEVER;
-	case BIT(QUEUE_FLAG_PLUG_SEQ_SMALL):
-		return BLK_PLUG_POLICY_SEQ_SMALL;
-	default:
-		return BLK_PLUG_POLICY_ALWAYS;
-	}
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_get);
 
 void blk_plug_policy_set(struct request_queue *q,
 			 enum blk_plug_policy_mode mode)
@@ -165,12 +141,12 @@ unsigned int blk_plug_policy_group_size(enum blk_plug_policy_mode mode,
 	if (mode != BLK_PLUG_POLICY_SEQ_SMALL ||
 	    (sequential && bytes < SMALL_BYTES))
 		return BLK_PLUG_POLICY_NO_GROUP;
-	if (bytes <= GROUP_BYTES / GROUP_REQUESTS)
-		return GROUP_REQUESTS;
-	if (bytes >= GROUP_BYTES)
+	if (bytes <= BLK_PLUG_POLICY_FULL_GROUP_BYTES)
+		return BLK_PLUG_POLICY_GROUP;
+	if (bytes >= BLK_PLUG_POLICY_GROUP_BYTES)
 		return 1;
 	/* rounds the request up to a power of two, to spare a division */
-	return GROUP_BYTES >> fls(bytes - 1);
+	return BLK_PLUG_POLICY_GROUP_BYTES >> fls(bytes - 1);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_group_size);
 
@@ -206,19 +182,25 @@ static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
 
 bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
 {
-	if (q->elevator)
-		return true;
+	enum blk_plug_policy_mode mode = blk_plug_policy_get(q);
 
-	switch (blk_plug_policy_get(q)) {
-	case BLK_PLUG_POLICY_NEVER:
-		return false;
-	case BLK_PLUG_POLICY_SEQ_SMALL:
-		return blk_plug_policy_seq_small(q, bio);
-	default:
+	if (mode == BLK_PLUG_POLICY_SEQ_SMALL &&
+	    blk_plug_policy_seq_small(q, bio))
 		return true;
-	}
+	return mode == BLK_PLUG_POLICY_ALWAYS || q->elevator;
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_may_merge);
+
+/* Read the clock anew, if the cached reading has served for long enough. */
+static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr)
+{
+	nr += plug->nr_sent;
+	if (nr >= REQUESTS_PER_CLOCK) {
+		nr = 0;
+		blk_plug_invalidate_ts();
+	}
+	plug->nr_sent = nr;
+}
 
 static void blk_plug_policy_flush(struct blk_plug *plug)
 {
@@ -233,22 +215,21 @@ static void blk_plug_policy_flush(struct blk_plug *plug)
 		.multiple_queues	= plug->multiple_queues,
 		.has_elevator		= plug->has_elevator,
 	};
+	unsigned int nr = plug->rq_count;
 
 	rq_list_init(&plug->mq_list);
 	plug->rq_count = 0;
 
-	trace_blk_plug_policy_group(rq_list_peek(&group.mq_list),
-				    group.rq_count);
+	trace_blk_plug_policy_group(rq_list_peek(&group.mq_list), nr);
 	blk_mq_flush_plug_list(&group, false);
-	blk_plug_invalidate_ts();
+	blk_plug_policy_sent(plug, nr);
 }
 
 bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 {
 	struct request_queue *q = rq->q;
 
-	if (blk_plug_policy_get(q) != BLK_PLUG_POLICY_NEVER ||
-	    blk_plug_policy_fallback(q) != BLK_PLUG_POLICY_AS_SET)
+	if (blk_plug_policy_fallback(q) != BLK_PLUG_POLICY_AS_SET)
 		return true;
 
 	if (plug->rq_count) {
@@ -260,10 +241,7 @@ bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 			blk_plug_policy_flush(plug);
 	}
 
-	if (++plug->nr_direct == DIRECT_PER_CLOCK) {
-		plug->nr_direct = 0;
-		blk_plug_invalidate_ts();
-	}
+	blk_plug_policy_sent(plug, 1);
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_holds);
@@ -280,24 +258,28 @@ static bool blk_plug_policy_sequential(const struct blk_plug *plug,
 		blk_plug_policy_continues(prev, blk_rq_pos(rq));
 }
 
-/* Does @rq complete a group?  Not static for the sake of its unit test. */
-bool blk_plug_policy_fills(struct blk_plug *plug, struct request *rq)
+/* Does the policy group @rq with what @plug holds? */
+static bool blk_plug_policy_groups(const struct blk_plug *plug,
+				   const struct request *rq)
 {
 	enum req_op op = req_op(rq);
-	unsigned int group;
-	bool sequential;
 
-	if (plug->multiple_queues || plug->has_elevator ||
-	    blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
-		return false;
 	/* A discard's size is no measure of the work it is. */
-	if (!blk_plug_policy_is_data(op) && !blk_op_is_passthrough(op))
-		return false;
+	return (blk_plug_policy_is_data(op) || blk_op_is_passthrough(op)) &&
+		!plug->multiple_queues && !plug->has_elevator &&
+		blk_plug_policy_fallback(rq->q) == BLK_PLUG_POLICY_AS_SET;
+}
 
-	sequential = blk_plug_policy_sequential(plug, rq);
-	group = blk_plug_policy_group_size(blk_plug_policy_get(rq->q),
-					   blk_rq_bytes(rq), sequential);
-	return plug->rq_count + 1 >= group;
+/* Does @rq complete a group?  Not static for the sake of its unit test. */
+bool blk_plug_policy_fills(const struct blk_plug *plug,
+			   const struct request *rq)
+{
+	enum blk_plug_policy_mode mode = blk_plug_policy_get(rq->q);
+	unsigned int bytes = blk_rq_bytes(rq);
+
+	return blk_plug_policy_groups(plug, rq) &&
+		plug->rq_count + 1 >= blk_plug_policy_group_size(mode, bytes,
+				blk_plug_policy_sequential(plug, rq));
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_fills);
 

@@ -13,6 +13,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/jump_label.h>
+#include <linux/sizes.h>
 
 struct seq_file;
 
@@ -46,6 +47,23 @@ enum blk_plug_policy_why {
 	BLK_PLUG_POLICY_NO_QUEUE_RQS,
 };
 
+enum {
+	/*
+	 * Requests in a group of "seq-small".  Shortens the wait of the first
+	 * one to a quarter, for a fourth of the doorbells that "never" rings:
+	 * on the flat part of the throughput curve of a device limited by
+	 * latency, and before doorbells weigh where the CPU is the limit.
+	 */
+	BLK_PLUG_POLICY_GROUP		= 8,
+
+	/* What "always" waits for, counted over the group, not one request. */
+	BLK_PLUG_POLICY_GROUP_BYTES	= SZ_128K,
+
+	/* Up to this size of a request the number is what counts. */
+	BLK_PLUG_POLICY_FULL_GROUP_BYTES =
+		BLK_PLUG_POLICY_GROUP_BYTES / BLK_PLUG_POLICY_GROUP,
+};
+
 /* A group size that never fills: hold for as long as without a policy. */
 #define BLK_PLUG_POLICY_NO_GROUP	UINT_MAX
 
@@ -67,15 +85,6 @@ extern const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR];
  *	one of the names.
  */
 int blk_plug_policy_parse(const char *text);
-
-/**
- * blk_plug_policy_get - the mode that a queue is set to
- * @q: any request queue
- *
- * Context: Any.  The answer may be out of date at once.
- * Return: the mode; %BLK_PLUG_POLICY_ALWAYS in the middle of a switch.
- */
-enum blk_plug_policy_mode blk_plug_policy_get(const struct request_queue *q);
 
 /**
  * blk_plug_policy_set - set the mode of a queue
@@ -138,7 +147,8 @@ void blk_plug_policy_unregister(struct request_queue *q);
 bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio);
 bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq);
 bool __blk_plug_policy_add(struct blk_plug *plug, struct request *rq);
-bool blk_plug_policy_fills(struct blk_plug *plug, struct request *rq);
+bool blk_plug_policy_fills(const struct blk_plug *plug,
+			   const struct request *rq);
 
 /* queue/plug_policy and the hctx's debugfs file, in blk-plug-sysfs.c */
 ssize_t blk_plug_policy_show(struct gendisk *disk, char *page);
@@ -155,6 +165,27 @@ static inline bool blk_plug_policy_on(void)
 	return static_branch_unlikely(&blk_plug_policy_key);
 }
 
+/**
+ * blk_plug_policy_get - the mode that a queue is set to
+ * @q: any request queue
+ *
+ * Context: Any.  The answer may be out of date at once.
+ * Return: the mode; %BLK_PLUG_POLICY_ALWAYS in the middle of a switch, when no
+ *	flag is set or two are.
+ */
+static inline enum blk_plug_policy_mode
+blk_plug_policy_get(const struct request_queue *q)
+{
+	switch (READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS) {
+	case BIT(QUEUE_FLAG_PLUG_NEVER):
+		return BLK_PLUG_POLICY_NEVER;
+	case BIT(QUEUE_FLAG_PLUG_SEQ_SMALL):
+		return BLK_PLUG_POLICY_SEQ_SMALL;
+	default:
+		return BLK_PLUG_POLICY_ALWAYS;
+	}
+}
+
 static inline bool blk_plug_policy_active(const struct request_queue *q)
 {
 	return READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS;
@@ -166,7 +197,7 @@ static inline bool blk_plug_policy_active(const struct request_queue *q)
  */
 static inline void blk_plug_policy_start(struct blk_plug *plug)
 {
-	plug->nr_direct = 0;
+	plug->nr_sent = 0;
 }
 
 /**
@@ -196,8 +227,21 @@ static inline bool blk_plug_policy_may_merge(struct request_queue *q,
 static inline bool blk_plug_policy_holds(struct blk_plug *plug,
 					 struct request *rq)
 {
-	return !blk_plug_policy_on() || !blk_plug_policy_active(rq->q) ||
+	return !blk_plug_policy_on() ||
+		blk_plug_policy_get(rq->q) != BLK_PLUG_POLICY_NEVER ||
 		__blk_plug_policy_holds(plug, rq);
+}
+
+/*
+ * Most requests of "seq-small" are not the last of a group.  Find that out
+ * without a call.
+ */
+static inline bool blk_plug_policy_may_fill(const struct blk_plug *plug,
+					    const struct request *rq)
+{
+	return plug->rq_count >= BLK_PLUG_POLICY_GROUP - 1 ||
+		blk_rq_bytes(rq) > BLK_PLUG_POLICY_FULL_GROUP_BYTES ||
+		blk_plug_policy_get(rq->q) == BLK_PLUG_POLICY_NEVER;
 }
 
 /**
@@ -216,6 +260,7 @@ static inline bool blk_plug_policy_add(struct blk_plug *plug,
 				       struct request *rq)
 {
 	return blk_plug_policy_on() && blk_plug_policy_active(rq->q) &&
+		blk_plug_policy_may_fill(plug, rq) &&
 		__blk_plug_policy_add(plug, rq);
 }
 

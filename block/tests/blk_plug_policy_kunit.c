@@ -230,12 +230,14 @@ static void blk_plug_policy_test_merge(struct kunit *test)
 	f->bio.bi_iter.bi_sector = c->sector;
 	f->bio.bi_iter.bi_size = c->bytes;
 
+	static_branch_inc(&blk_plug_policy_key);
 	/* nothing in between may sleep: that would flush the fake plug */
 	preempt_disable();
 	current->plug = c->no_plug ? NULL : &f->plug;
-	looks = __blk_plug_policy_may_merge(&f->q, &f->bio);
+	looks = blk_plug_policy_may_merge(&f->q, &f->bio);
 	current->plug = outer;
 	preempt_enable();
+	static_branch_dec(&blk_plug_policy_key);
 
 	KUNIT_EXPECT_EQ(test, looks, c->looks);
 }
@@ -341,6 +343,7 @@ static void blk_plug_policy_test_holds(struct kunit *test)
 {
 	const struct hold_case *c = test->param_value;
 	struct fake *f = fake_alloc(test);
+	bool holds;
 
 	fake_set_mode(f, c->mode);
 	f->q.elevator = c->elevator ? &f->elevator : NULL;
@@ -351,8 +354,10 @@ static void blk_plug_policy_test_holds(struct kunit *test)
 	f->plug.multiple_queues = c->multiple_queues;
 	fake_fill(f, &f->rq, 8, SZ_4K);
 
-	KUNIT_EXPECT_EQ(test, __blk_plug_policy_holds(&f->plug, &f->rq),
-			c->holds);
+	static_branch_inc(&blk_plug_policy_key);
+	holds = blk_plug_policy_holds(&f->plug, &f->rq);
+	static_branch_dec(&blk_plug_policy_key);
+	KUNIT_EXPECT_EQ(test, holds, c->holds);
 	KUNIT_EXPECT_EQ(test, f->plug.rq_count, 1);
 }
 
