@@ -13,18 +13,21 @@
  * - never: no bio looks for a merge; each request is issued as it comes.
  *
  * - seq-small: a bio looks for a merge if it is small and continues the newest
- *   request, which costs one comparison to find out.  Requests that continue
- *   each other are held as under "always".  All others leave in groups of 8, or
- *   of 128 KiB if that is fewer: a hold bounded in both numbers and bytes.
+ *   request, which costs one comparison to find out, or if nothing is held
+ *   that could tell.  Requests that continue each other are held as under
+ *   "always".  All others leave in groups: of 8 up to 16 KiB, of 4 up to
+ *   32 KiB, of 2 up to 64 KiB, above that one by one.
  *
- * - An elevator merges and sorts what the plug has held, so its queue keeps
- *   the lookup and the hold in every mode.  A driver whose ->queue_rq() may
- *   sleep, or that has no ->queue_rqs(), keeps the hold.  A plug with requests
- *   of several queues keeps the hold, too: sending out one queue's group would
- *   push out the requests that another queue still wants to merge.
+ * - An elevator merges and sorts what the plug has held; a driver whose
+ *   ->queue_rq() may sleep must not be called in the middle of a submission;
+ *   one without ->queue_rqs() takes no groups.  Their queues keep the lookup
+ *   and the hold in every mode.  So does a plug that has held requests of
+ *   several queues: sending out one queue's group would push out the requests
+ *   that another queue still wants to merge.
  *
- * - Requests leave in the order in which they came, whatever the mode was when
- *   they came.
+ * - The policy sends requests out in the order in which they came, whatever
+ *   the mode was when they came.  What a busy device does to the order, it
+ *   does in every mode and without a plug.
  */
 #include <linux/blkdev.h>
 #include <linux/mutex.h>
@@ -43,7 +46,7 @@ enum {
 	/* Half of BLK_PLUG_FLUSH_SIZE: merging two of these fills a hold. */
 	SMALL_BYTES	= SZ_64K,
 
-	/* As rarely as "always" reads the clock: once per full plug. */
+	/* As rarely as "always" reads the clock for small requests. */
 	REQUESTS_PER_CLOCK = BLK_MAX_REQUEST_COUNT,
 };
 
@@ -116,7 +119,9 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_register);
 
 void blk_plug_policy_unregister(struct request_queue *q)
 {
-	blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
+	/* No store can come any more, so most disks need no lock. */
+	if (blk_plug_policy_get(q) != BLK_PLUG_POLICY_ALWAYS)
+		blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_unregister);
 
@@ -153,7 +158,8 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_group_size);
 /* Other operations merge by rules that contiguity is no part of. */
 static bool blk_plug_policy_is_data(enum req_op op)
 {
-	return op == REQ_OP_READ || op == REQ_OP_WRITE;
+	return op == REQ_OP_READ || op == REQ_OP_WRITE ||
+		op == REQ_OP_ZONE_APPEND;
 }
 
 static bool blk_plug_policy_continues(const struct request *prev,
@@ -162,7 +168,11 @@ static bool blk_plug_policy_continues(const struct request *prev,
 	return blk_rq_pos(prev) + blk_rq_sectors(prev) == sector;
 }
 
-/* Is @bio small, and the continuation of the newest request in the plug? */
+/*
+ * Is @bio small, and the continuation of the newest request in the plug?  True
+ * also where that can not be told: then the lookup in the plug is over at once,
+ * and requests that a busy device has left in a software queue are found.
+ */
 static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
 {
 	struct blk_plug *plug = current->plug;
@@ -170,14 +180,14 @@ static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
 
 	if (!blk_plug_policy_is_data(bio_op(bio)))
 		return true;
-	if (!plug || !plug->rq_count)
-		return false;
 	/* the newest request may be another queue's: look as "always" does */
-	if (plug->multiple_queues)
+	if (!plug || plug->multiple_queues)
 		return true;
-	newest = plug->mq_list.tail;
-	return bio->bi_iter.bi_size < SMALL_BYTES && newest->q == q &&
-		blk_plug_policy_continues(newest, bio->bi_iter.bi_sector);
+	if (bio->bi_iter.bi_size >= SMALL_BYTES)
+		return false;
+	newest = plug->rq_count ? plug->mq_list.tail : NULL;
+	return !newest || (newest->q == q &&
+		blk_plug_policy_continues(newest, bio->bi_iter.bi_sector));
 }
 
 bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
@@ -187,22 +197,28 @@ bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
 	if (mode == BLK_PLUG_POLICY_SEQ_SMALL &&
 	    blk_plug_policy_seq_small(q, bio))
 		return true;
-	return mode == BLK_PLUG_POLICY_ALWAYS || q->elevator;
+	return mode == BLK_PLUG_POLICY_ALWAYS ||
+		blk_plug_policy_fallback(q) != BLK_PLUG_POLICY_AS_SET;
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_may_merge);
 
-/* Read the clock anew, if the cached reading has served for long enough. */
-static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr)
+/*
+ * Read the clock anew, if the cached reading has served for long enough: for
+ * as many requests as "always" sends out at once, or for as large a one.
+ */
+static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr,
+				 unsigned int bytes)
 {
 	nr += plug->nr_sent;
-	if (nr >= REQUESTS_PER_CLOCK) {
+	if (nr >= REQUESTS_PER_CLOCK || bytes >= BLK_PLUG_FLUSH_SIZE) {
 		nr = 0;
 		blk_plug_invalidate_ts();
 	}
 	plug->nr_sent = nr;
 }
 
-static void blk_plug_policy_flush(struct blk_plug *plug)
+/* Send out what @plug holds; @bytes is the size of the newest request. */
+static void blk_plug_policy_flush(struct blk_plug *plug, unsigned int bytes)
 {
 	/*
 	 * The requests are gone when this returns: touch none after it.
@@ -222,26 +238,27 @@ static void blk_plug_policy_flush(struct blk_plug *plug)
 
 	trace_blk_plug_policy_group(rq_list_peek(&group.mq_list), nr);
 	blk_mq_flush_plug_list(&group, false);
-	blk_plug_policy_sent(plug, nr);
+	blk_plug_policy_sent(plug, nr, bytes);
 }
 
 bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 {
+	struct request *oldest = rq_list_peek(&plug->mq_list);
 	struct request_queue *q = rq->q;
 
 	if (blk_plug_policy_fallback(q) != BLK_PLUG_POLICY_AS_SET)
 		return true;
 
-	if (plug->rq_count) {
+	if (oldest && plug->rq_count) {
 		/* may hold older requests of this queue: do not overtake */
 		if (plug->multiple_queues)
 			return true;
 		/* held since before the mode was set: out with them first */
-		if (rq_list_peek(&plug->mq_list)->q == q)
-			blk_plug_policy_flush(plug);
+		if (oldest->q == q)
+			blk_plug_policy_flush(plug, 0);
 	}
 
-	blk_plug_policy_sent(plug, 1);
+	blk_plug_policy_sent(plug, 1, blk_rq_bytes(rq));
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_holds);
@@ -252,7 +269,7 @@ static bool blk_plug_policy_sequential(const struct blk_plug *plug,
 {
 	const struct request *prev = plug->mq_list.tail;
 
-	return plug->rq_count && !blk_queue_nomerges(rq->q) &&
+	return prev && plug->rq_count && !blk_queue_nomerges(rq->q) &&
 		blk_plug_policy_is_data(req_op(rq)) &&
 		req_op(prev) == req_op(rq) &&
 		blk_plug_policy_continues(prev, blk_rq_pos(rq));
@@ -286,10 +303,11 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_fills);
 bool __blk_plug_policy_add(struct blk_plug *plug, struct request *rq)
 {
 	bool fills = blk_plug_policy_fills(plug, rq);
+	unsigned int bytes = blk_rq_bytes(rq);
 
 	rq_list_add_tail(&plug->mq_list, rq);
 	plug->rq_count++;
 	if (fills)
-		blk_plug_policy_flush(plug);
+		blk_plug_policy_flush(plug, bytes);
 	return true;
 }

@@ -50,13 +50,14 @@ enum blk_plug_policy_why {
 enum {
 	/*
 	 * Requests in a group of "seq-small".  Shortens the wait of the first
-	 * one to a quarter, for a fourth of the doorbells that "never" rings:
-	 * on the flat part of the throughput curve of a device limited by
-	 * latency, and before doorbells weigh where the CPU is the limit.
+	 * one to a quarter, for an eighth of the doorbells that "never" rings.
+	 * Chosen by a model, not measured on a device: it has 8 near the best
+	 * where latency is the limit, and 4 cost twice as much as 8 where the
+	 * CPU is.
 	 */
 	BLK_PLUG_POLICY_GROUP		= 8,
 
-	/* What "always" waits for, counted over the group, not one request. */
+	/* A group is not larger than this if all are as large as the newest. */
 	BLK_PLUG_POLICY_GROUP_BYTES	= SZ_128K,
 
 	/* Up to this size of a request the number is what counts. */
@@ -101,11 +102,11 @@ void blk_plug_policy_set(struct request_queue *q,
 			 enum blk_plug_policy_mode mode);
 
 /**
- * blk_plug_policy_fallback - why a queue holds requests as "always" does
+ * blk_plug_policy_fallback - why a queue does as under "always"
  * @q: blk-mq queue
  *
  * Context: Any.
- * Return: %BLK_PLUG_POLICY_AS_SET if the hold follows the mode.
+ * Return: %BLK_PLUG_POLICY_AS_SET if it follows the mode.
  */
 enum blk_plug_policy_why
 blk_plug_policy_fallback(const struct request_queue *q);
@@ -140,7 +141,8 @@ void blk_plug_policy_register(struct request_queue *q);
  * blk_plug_policy_unregister - forget the mode of a disk that is going away
  * @q: queue whose sysfs attributes are gone already
  *
- * Context: Process context, may sleep.
+ * Context: Process context, may sleep.  Takes cpus_read_lock(), but for a queue
+ *	on "always".  The queue may be draining, since its disk is dead.
  */
 void blk_plug_policy_unregister(struct request_queue *q);
 

@@ -39,38 +39,31 @@ ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 	return count;
 }
 
-static const char *merge_text(const struct request_queue *q,
-			      enum blk_plug_policy_mode set)
-{
-	static const char *const text[BLK_PLUG_POLICY_NR] = {
-		[BLK_PLUG_POLICY_ALWAYS]	= "all (as set)",
-		[BLK_PLUG_POLICY_NEVER]		= "none (as set)",
-		[BLK_PLUG_POLICY_SEQ_SMALL]	= "small sequential (as set)",
-	};
-
-	if (blk_queue_nomerges(q))
-		return "none (nomerges)";
-	if (set != BLK_PLUG_POLICY_ALWAYS &&
-	    blk_plug_policy_fallback(q) == BLK_PLUG_POLICY_ELEVATOR)
-		return "all (elevator)";
-	return text[set];
-}
+static const char *const merge_text[] = {
+	[BLK_PLUG_POLICY_ALWAYS]	= "all",
+	[BLK_PLUG_POLICY_NEVER]		= "none",
+	[BLK_PLUG_POLICY_SEQ_SMALL]	= "small sequential",
+};
 
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m)
 {
 	struct blk_mq_hw_ctx *hctx = data;
 	struct request_queue *q = hctx->queue;
-	enum blk_plug_policy_mode set = blk_plug_policy_get(q), hold = set;
+	enum blk_plug_policy_mode set = blk_plug_policy_get(q), effect = set;
 	enum blk_plug_policy_why why = BLK_PLUG_POLICY_AS_SET;
 
 	if (set != BLK_PLUG_POLICY_ALWAYS)
 		why = blk_plug_policy_fallback(q);
 	if (why != BLK_PLUG_POLICY_AS_SET)
-		hold = BLK_PLUG_POLICY_ALWAYS;
+		effect = BLK_PLUG_POLICY_ALWAYS;
 	seq_printf(m, "set: %s\n", blk_plug_policy_names[set]);
-	seq_printf(m, "hold: %s (%s)\n", blk_plug_policy_names[hold],
+	seq_printf(m, "hold: %s (%s)\n", blk_plug_policy_names[effect],
 		   why_text[why]);
-	seq_printf(m, "merge: %s\n", merge_text(q, set));
+	if (blk_queue_nomerges(q))
+		seq_puts(m, "merge: none (nomerges)\n");
+	else
+		seq_printf(m, "merge: %s (%s)\n", merge_text[effect],
+			   why_text[why]);
 	seq_printf(m, "cheap submission: %s\n",
 		   q->limits.features & BLK_FEAT_CHEAP_SUBMIT ? "yes" : "no");
 	return 0;

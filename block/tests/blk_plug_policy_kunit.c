@@ -157,7 +157,8 @@ struct merge_case {
 	enum blk_plug_policy_mode mode;
 	sector_t sector;
 	unsigned int bytes;
-	bool elevator, other_queue, multiple_queues, empty, no_plug, discard;
+	bool elevator, blocking, no_queue_rqs, other_queue, multiple_queues;
+	bool empty, no_plug, discard;
 	bool looks;
 };
 
@@ -190,11 +191,19 @@ static const struct merge_case merge_cases[] = {
 	  .mode = BLK_PLUG_POLICY_SEQ_SMALL, .sector = HELD_END,
 	  .bytes = SZ_4K, .other_queue = true, .multiple_queues = true,
 	  .looks = true },
-	{ .name = "seq_small_stale_tail_of_empty_plug",
+	{ .name = "seq_small_empty_plug_keeps_other_lookups",
 	  .mode = BLK_PLUG_POLICY_SEQ_SMALL,
-	  .sector = HELD_END, .bytes = SZ_4K, .empty = true },
+	  .sector = HELD_END, .bytes = SZ_4K, .empty = true, .looks = true },
+	{ .name = "seq_small_large_on_empty_plug",
+	  .mode = BLK_PLUG_POLICY_SEQ_SMALL,
+	  .sector = HELD_END, .bytes = SZ_64K, .empty = true },
 	{ .name = "seq_small_no_plug", .mode = BLK_PLUG_POLICY_SEQ_SMALL,
-	  .sector = HELD_END, .bytes = SZ_4K, .no_plug = true },
+	  .sector = HELD_END, .bytes = SZ_4K, .no_plug = true, .looks = true },
+	{ .name = "never_blocking_keeps_merges", .mode = BLK_PLUG_POLICY_NEVER,
+	  .sector = 8, .bytes = SZ_4K, .blocking = true, .looks = true },
+	{ .name = "seq_small_no_queue_rqs_keeps_merges",
+	  .mode = BLK_PLUG_POLICY_SEQ_SMALL,
+	  .sector = 8, .bytes = SZ_4K, .no_queue_rqs = true, .looks = true },
 	{ .name = "seq_small_discards_merge_apart",
 	  .mode = BLK_PLUG_POLICY_SEQ_SMALL,
 	  .sector = 8, .bytes = SZ_4K, .discard = true, .looks = true },
@@ -221,6 +230,8 @@ static void blk_plug_policy_test_merge(struct kunit *test)
 
 	fake_set_mode(f, c->mode);
 	f->q.elevator = c->elevator ? &f->elevator : NULL;
+	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
+	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
 	if (c->other_queue)
 		f->held.q = &f->other_q;
 	f->plug.multiple_queues = c->multiple_queues;

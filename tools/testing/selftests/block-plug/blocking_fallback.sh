@@ -3,23 +3,21 @@
 # shellcheck shell=dash
 #
 # Description: a driver whose queue_rq() may sleep, or that has no queue_rqs(),
-# holds requests as for "always" in every mode, and says so; which bios look for
-# a merge still depends on the mode.
+# holds and merges as for "always" in every mode, and says so.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 
 N=100
 
-# says DISK MODE WHY MERGE
+# says DISK MODE WHY
 says()
 {
+	local why="$3"
+
 	set_mode "$1" "$2" || return 1
-	if [ "$2" = always ]; then
-		expect_effect "$1" "$2" "always (as set)" "$4"
-	else
-		expect_effect "$1" "$2" "always ($3)" "$4"
-	fi
+	[ "$2" != always ] || why="as set"
+	expect_effect "$1" "$2" "always ($why)" "all ($why)"
 }
 
 # A driver that may sleep is run from a worker, not by queue_rqs() nor past the
@@ -66,19 +64,14 @@ require root knob debugfs profiler trace plug_load null_blk
 plan 15
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 for mode in always never seq-small; do
-	case $mode in
-	always) merge="all (as set)" ;;
-	never) merge="none (as set)" ;;
-	*) merge="small sequential (as set)" ;;
-	esac
 	check "$mode says that the driver blocks" \
-		says bp0 $mode "blocking driver" "$merge"
+		says bp0 $mode "blocking driver"
 	check "$mode holds for a blocking driver" holds bp0 $mode /dev/bp0
 	check "$mode completes NOWAIT I/O on a blocking driver" nowait $mode
 	check "$mode says that loop has no queue_rqs()" \
-		says "$LOOP" $mode "no queue_rqs" "$merge"
+		says "$LOOP" $mode "no queue_rqs"
 done
 check "always merges for a blocking driver" merges bp0 always 1 32
-check "never does not merge for a blocking driver" merges bp0 never 32 0
-check "seq-small merges for a blocking driver" merges bp0 seq-small 1 31
+check "never merges for a blocking driver" merges bp0 never 1 32
+check "seq-small merges for a blocking driver" merges bp0 seq-small 1 32
 finish

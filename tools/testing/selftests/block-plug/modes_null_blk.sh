@@ -68,16 +68,16 @@ check "seq-small says so in debugfs" says seq-small "small sequential (as set)"
 #     description                                  mode  access bs   req grp look
 check "always holds random 4K" counts              always    rand 4k   32  1 32
 check "never issues random 4K" counts              never     rand 4k   32  0  0
-check "seq-small groups random 4K by 8" counts     seq-small rand 4k   32  4  0
+check "seq-small groups random 4K by 8" counts     seq-small rand 4k   32  4  4
 check "always merges sequential 4K" counts         always    seq  4k    1  1 32
 check "never does not merge sequential 4K" counts  never     seq  4k   32  0  0
-check "seq-small merges sequential 4K" counts      seq-small seq  4k    1  1 31
+check "seq-small merges sequential 4K" counts      seq-small seq  4k    1  1 32
 N=20
 check "always holds random 32K" counts             always    rand 32k  32  1 32
 check "never issues random 32K" counts             never     rand 32k  32  0  0
-check "seq-small groups random 32K by 4" counts    seq-small rand 32k  32  8  0
-check "seq-small groups random 16K by 8" counts    seq-small rand 16k  32  4  0
-check "seq-small groups random 20K by 4" counts    seq-small rand 20k  32  8  0
+check "seq-small groups random 32K by 4" counts    seq-small rand 32k  32  8  8
+check "seq-small groups random 16K by 8" counts    seq-small rand 16k  32  4  4
+check "seq-small groups random 20K by 4" counts    seq-small rand 20k  32  8  8
 check "seq-small groups random 64K by 2" counts    seq-small rand 64k  32 16  0
 check "always sends random 128K singly" counts     always    rand 128k 32 32 32
 check "never issues random 128K" counts            never     rand 128k 32  0  0

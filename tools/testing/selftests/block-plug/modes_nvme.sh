@@ -78,16 +78,16 @@ each_disk()
 	#                                              mode  access bs   req grp look db
 	check "$DISK: always, random 4K" counts        always    rand 4k   32  1 32  1
 	check "$DISK: never, random 4K" counts         never     rand 4k   32  0  0 32
-	check "$DISK: seq-small, random 4K" counts     seq-small rand 4k   32  4  0  4
+	check "$DISK: seq-small, random 4K" counts     seq-small rand 4k   32  4  4  4
 	check "$DISK: always, sequential 4K" counts    always    seq  4k    1  1 32  1
 	check "$DISK: never, sequential 4K" counts     never     seq  4k   32  0  0 32
-	check "$DISK: seq-small, sequential 4K" counts seq-small seq  4k    1  1 31  1
+	check "$DISK: seq-small, sequential 4K" counts seq-small seq  4k    1  1 32  1
 	check "$DISK: always, passthrough" passthrough always 1
 	check "$DISK: never, passthrough" passthrough never 32
 	check "$DISK: seq-small, passthrough" passthrough seq-small 4
 	N=10
 	check "$DISK: always, random 32K" counts       always    rand 32k  32  1 32  1
-	check "$DISK: seq-small, random 32K" counts    seq-small rand 32k  32  8  0  8
+	check "$DISK: seq-small, random 32K" counts    seq-small rand 32k  32  8  8  8
 	check "$DISK: always, random 128K" counts      always    rand 128k 32 32 32 32
 	check "$DISK: never, random 128K" counts       never     rand 128k 32  0  0 32
 	check "$DISK: seq-small, random 128K" counts   seq-small rand 128k 32 32  0 32

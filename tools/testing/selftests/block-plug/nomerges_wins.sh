@@ -39,11 +39,11 @@ check "seq-small, nomerges=2: no merge, groups of 8" \
 	counts				       seq-small 2   32  4  0
 check "always, nomerges=1: simple merges" counts    always    1  1  1 32
 check "never, nomerges=1: no merge" counts          never     1 32  0  0
-check "seq-small, nomerges=1: simple merges" counts seq-small 1  1  1 31
+check "seq-small, nomerges=1: simple merges" counts seq-small 1  1  1 32
 check "always says that nomerges wins" says always
 check "never says that nomerges wins" says never
 check "seq-small says that nomerges wins" says seq-small
 check "always merges again after nomerges" counts    always    0  1  1 32
 check "never does not merge after nomerges" counts   never     0 32  0  0
-check "seq-small merges again after nomerges" counts seq-small 0  1  1 31
+check "seq-small merges again after nomerges" counts seq-small 0  1  1 32
 finish
