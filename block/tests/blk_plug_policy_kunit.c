@@ -440,6 +440,14 @@ static void blk_plug_policy_test_default(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before, key_count());
 }
 
+/* What the policy needs in the plug must fit into its padding. */
+static void blk_plug_policy_test_plug_size(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_64BIT))
+		kunit_skip(test, "the size that must not grow is 64-bit's");
+	KUNIT_EXPECT_EQ(test, sizeof(struct blk_plug), 64);
+}
+
 static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_policy_test_parse, parse_gen_params),
 	KUNIT_CASE(blk_plug_policy_test_parse_page),
@@ -450,6 +458,7 @@ static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE(blk_plug_policy_test_half_switched),
 	KUNIT_CASE(blk_plug_policy_test_key_balance),
 	KUNIT_CASE(blk_plug_policy_test_default),
+	KUNIT_CASE(blk_plug_policy_test_plug_size),
 	{}
 };
 

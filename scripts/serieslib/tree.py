@@ -202,7 +202,9 @@ def unlisted(series):
     except GitError:
         return []
     listed = {path for entry in series.entries for path in entry.files}
-    ours = (".ci/", "build/", "patches/", "scripts/")
+    # The harness and the benchmarks need scripts/, so they are not sent.
+    selftests = "tools/testing/selftests/block-plug/"
+    ours = (".ci/", "build/", "patches/", "scripts/", selftests + "qemu/", selftests + "bench/")
     return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
             and not path.startswith(ours) and path not in listed and (ROOT / path).exists()]
 
