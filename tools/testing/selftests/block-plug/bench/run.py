@@ -189,7 +189,8 @@ def main():
         sys.exit("run: interrupted")
     print_table(records)
     print("IOPS are virtual (one instruction takes 1 ns): only their ratios "
-          "mean anything.\nData written under each policy read back right. "
+          "mean anything, and\nthese are the CPU's and the emulated "
+          "controller's, not an SSD's.\nData written under each policy read back right. "
           "Records: %s" % write_records(records))
 
 
