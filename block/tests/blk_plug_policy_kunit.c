@@ -211,7 +211,8 @@ static const struct merge_case merge_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(merge, merge_cases, name);
 
-static void fake_set_mode(struct fake *f, enum blk_plug_policy_mode mode)
+static void fake_set(struct fake *f, enum blk_plug_policy_mode mode,
+		     bool elevator, bool blocking, bool no_queue_rqs)
 {
 	static const unsigned long flags[BLK_PLUG_POLICY_NR] = {
 		[BLK_PLUG_POLICY_NEVER]		= BIT(QUEUE_FLAG_PLUG_NEVER),
@@ -219,6 +220,9 @@ static void fake_set_mode(struct fake *f, enum blk_plug_policy_mode mode)
 	};
 
 	f->q.queue_flags = flags[mode];
+	f->q.elevator = elevator ? &f->elevator : NULL;
+	f->set.flags = blocking ? BLK_MQ_F_BLOCKING : 0;
+	f->ops.queue_rqs = no_queue_rqs ? NULL : fake_queue_rqs;
 }
 
 static void blk_plug_policy_test_merge(struct kunit *test)
@@ -228,10 +232,7 @@ static void blk_plug_policy_test_merge(struct kunit *test)
 	struct fake *f = fake_alloc(test);
 	bool looks;
 
-	fake_set_mode(f, c->mode);
-	f->q.elevator = c->elevator ? &f->elevator : NULL;
-	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
-	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
+	fake_set(f, c->mode, c->elevator, c->blocking, c->no_queue_rqs);
 	if (c->other_queue)
 		f->held.q = &f->other_q;
 	f->plug.multiple_queues = c->multiple_queues;
@@ -308,10 +309,7 @@ static void blk_plug_policy_test_fills(struct kunit *test)
 	const struct fill_case *c = test->param_value;
 	struct fake *f = fake_alloc(test);
 
-	fake_set_mode(f, c->mode);
-	f->q.elevator = c->elevator ? &f->elevator : NULL;
-	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
-	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
+	fake_set(f, c->mode, c->elevator, c->blocking, c->no_queue_rqs);
 	if (c->nomerges)
 		f->q.queue_flags |= BIT(QUEUE_FLAG_NOMERGES);
 	f->plug.rq_count = c->held;
@@ -356,10 +354,7 @@ static void blk_plug_policy_test_holds(struct kunit *test)
 	struct fake *f = fake_alloc(test);
 	bool holds;
 
-	fake_set_mode(f, c->mode);
-	f->q.elevator = c->elevator ? &f->elevator : NULL;
-	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
-	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
+	fake_set(f, c->mode, c->elevator, c->blocking, c->no_queue_rqs);
 	if (c->other_queue)
 		f->held.q = &f->other_q;
 	f->plug.multiple_queues = c->multiple_queues;
