@@ -72,8 +72,9 @@ def main():
         kernel.build("base")
         initramfs = guest.initramfs()
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            base, ours = pool.map(measure, ["base", "patched"],
-                                  [initramfs] * 2)
+            both = pool.map(measure, ["base", "patched"], [initramfs] * 2)
+            with guest.interruptible():
+                base, ours = both
     except (kernel.BuildError, guest.GuestError, boot.UsageError) as error:
         report.check(False, "guests to compare", str(error))
         report.exit()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What all guests boot from, and the harness that boots them."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -12,6 +13,17 @@ import boot  # noqa: E402,F401 pylint: disable=wrong-import-position
 
 class GuestError(Exception):
     """The guest's files could not be made; the message says why."""
+
+
+@contextlib.contextmanager
+def interruptible():
+    """For a wait for guests that threads have booted: an interrupt ends this
+    process at once, with which the guests die, instead of waiting for them."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr, flush=True)
+        os._exit(130)
 
 
 def initramfs():

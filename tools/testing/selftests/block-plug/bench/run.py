@@ -80,11 +80,12 @@ def boot_both(modes):
         jobs = [pool.submit(boot_one, "counts", modes, False, initramfs),
                 pool.submit(boot_one, "speed", reference, True,
                             initramfs)]
-        while not all(job.done() for job in jobs):
-            concurrent.futures.wait(jobs, timeout=10)
-            print("run: %d of 2 guests done, %d s" % (
-                sum(job.done() for job in jobs), time.monotonic() - start),
-                flush=True)
+        with guest.interruptible():
+            while not all(job.done() for job in jobs):
+                concurrent.futures.wait(jobs, timeout=10)
+                print("run: %d of 2 guests done, %d s" % (
+                    sum(job.done() for job in jobs),
+                    time.monotonic() - start), flush=True)
     results = [job.result() for job in jobs]
     for result in results:
         if result.status != "pass":
