@@ -3,7 +3,6 @@
 """Every test, in an order that finds the cheap failures first."""
 import concurrent.futures
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -133,8 +132,6 @@ class Runner:
             except KeyboardInterrupt:
                 for process in list(self.running.values()):
                     process.terminate()
-                for job in jobs:
-                    job.cancel()
                 os._exit(130)
         for job in jobs:
             job.result()
@@ -159,7 +156,6 @@ def main():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main()
     except KeyboardInterrupt:

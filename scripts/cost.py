@@ -75,7 +75,7 @@ def main():
             both = pool.map(measure, ["base", "patched"], [initramfs] * 2)
             with guest.interruptible():
                 base, ours = both
-    except (kernel.BuildError, guest.GuestError, boot.UsageError) as error:
+    except (kernel.BuildError, boot.UsageError) as error:
         report.check(False, "guests to compare", str(error))
         report.exit()
     records = []

@@ -2,7 +2,6 @@
 """What all guests boot from, and the harness that boots them."""
 import contextlib
 import os
-import subprocess
 import sys
 
 import kernel
@@ -11,8 +10,8 @@ sys.path.insert(0, kernel.QEMU)
 import boot  # noqa: E402,F401 pylint: disable=wrong-import-position
 
 
-class GuestError(Exception):
-    """The guest's files could not be made; the message says why."""
+class GuestError(kernel.BuildError):
+    """The guest could not do its work; the message says why."""
 
 
 @contextlib.contextmanager
@@ -30,9 +29,6 @@ def initramfs():
     """Build the initramfs if its inputs changed; returns its path."""
     path = os.path.join(kernel.BUILD, "guest/initramfs.cpio")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    done = subprocess.run(
-        ["sh", os.path.join(kernel.QEMU, "initramfs.sh"), path], text=True,
-        stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode:
-        raise GuestError("initramfs: %s" % (done.stderr or done.stdout))
+    kernel.quiet(["sh", os.path.join(kernel.QEMU, "initramfs.sh"), path],
+                 "initramfs")
     return path

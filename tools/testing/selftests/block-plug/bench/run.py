@@ -184,7 +184,7 @@ def main():
         counts, speeds = parse(counted.lines), parse(timed.lines)
         records = [make_record(counts, speeds, counted, policy, workload)
                    for policy in modes for workload in WORKLOADS]
-    except (RunError, boot.UsageError, guest.GuestError) as error:
+    except (RunError, boot.UsageError, kernel.BuildError) as error:
         sys.exit("run: %s" % error)
     except KeyboardInterrupt:
         sys.exit("run: interrupted")
