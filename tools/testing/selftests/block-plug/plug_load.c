@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * plug_load: keep block devices busy through one io_uring ring
+ * plug_load: keep block devices busy through one io_uring ring, or libaio
  *
- * Every call of io_uring_enter() submits a batch, so every batch is one plug.
+ * Every call of io_uring_enter() or io_submit() submits a batch, so every batch
+ * is one plug.
  * - A batch holds --submit I/Os, which go to the devices in turn.
  * - While there is room for a further batch under --depth, nothing waits.
  * - Otherwise the call waits for --complete I/Os (the shape of fio's
@@ -16,6 +17,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <liburing.h>
+#include <linux/aio_abi.h>
 #include <linux/fs.h>
 #include <linux/nvme_ioctl.h>
 #include <signal.h>
@@ -25,6 +27,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,9 +48,15 @@ enum {
 	MAX_DEVS	= 16,
 	MAX_DEPTH	= 4096,
 	MAX_BS		= 16 << 20,
-	MAX_OPTIONS	= 32,
+	MAX_OPTIONS	= 40,
 	SECTOR		= 512,
 	FEISTEL_ROUNDS	= 4,
+	NSEC_PER_SEC	= 1000000000,
+
+	/* The latencies' histogram: linear steps in each power of two. */
+	HIST_BITS	= 7,
+	HIST_STEPS	= 1 << HIST_BITS,
+	HIST_SIZE	= (65 - HIST_BITS) * HIST_STEPS,
 };
 
 enum rw { RW_READ, RW_WRITE, RW_VERIFY };
@@ -56,12 +65,15 @@ static const char *const rw_names[] = { "read", "write", "verify", NULL };
 enum access { ACCESS_RAND, ACCESS_SEQ, ACCESS_RAND_ONCE };
 static const char *const access_names[] = { "rand", "seq", "rand-once", NULL };
 
+enum engine_nr { ENGINE_URING, ENGINE_LIBAIO };
+static const char *const engine_names[] = { "uring", "libaio", NULL };
+
 static struct {
-	int rw, access;
-	__u64 bs, depth, submit, complete, ios, time, offset, range;
-	__u64 fsync, seed;
+	int rw, access, engine;
+	__u64 bs, bs2, period, depth, submit, complete, ios, time, offset;
+	__u64 range, warmup, rate, mix, fsync, seed;
 	int polled, sqpoll, nowait, passthrough, buffered, no_fixed;
-	int wait_all, allow_errors, json;
+	int wait_all, latency, allow_errors, json;
 } opt = { .bs = 4096, .depth = 128, .submit = 32, .complete = 32, .seed = 1 };
 
 static struct dev {
@@ -70,36 +82,74 @@ static struct dev {
 	__u32 nsid;		/* passthrough only */
 	unsigned int lba_shift;
 	__u64 size;
+	__u64 next;		/* where the next sequential I/O goes */
 } devs[MAX_DEVS];
 static unsigned int nr_devs;
+
+enum op { OP_READ, OP_WRITE, OP_FSYNC };
 
 /* One place in the queue: it owns a buffer and at most one I/O. */
 struct slot {
 	unsigned int dev;
+	enum op op;
 	__u64 off;
+	__u64 start;	/* ns, only with --latency; 0: the I/O failed */
 	void *buf;
-	bool is_fsync;
+	__u32 len;
 };
 
 static struct run {
-	struct io_uring ring;
 	struct slot *slots, **idle, **again;
 	unsigned int nr_idle, nr_again, inflight, failed_in_row;
-	__u64 blocks;	/* per device */
-	__u64 issued, done, errors, retries, fsyncs, submits, rng;
-	__u64 start, last;	/* ns */
-	bool stop, unsupported;
+	struct size {
+		__u64 len, blocks;	/* blocks per device */
+	} sizes[2];
+	__u64 range;	/* per device */
+	__u64 issued, done, bytes, errors, retries, fsyncs, submits, rng;
+	__u64 now;	/* ns; read once per round */
+	__u64 begin, start, last, deadline;	/* ns */
+	struct {
+		__u64 done, bytes, cpu;
+	} at_start;
+	bool warming, stop, unsupported;
 } run;
+
+static struct {
+	__u64 count, sum, max;
+	__u64 bucket[HIST_SIZE];
+} lat;
 
 /* Set by signals. */
 static int interrupted, ticked;
 
-static __u64 now_ns(void)
+/* --- clocks and numbers --------------------------------------------------- */
+
+static __u64 clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	clock_gettime(clock, &ts);
+	return (__u64)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static __u64 now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* With io_uring's own threads, which belong to the process. */
+static __u64 cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		die(EXIT_IO, "out of memory");
+	return p;
 }
 
 /* splitmix64: short, and the same everywhere */
@@ -136,16 +186,45 @@ static __u64 permute(__u64 x, __u64 n)
 	return x;
 }
 
-static __u64 block_of(__u64 nth)
+/* --- what each I/O is ----------------------------------------------------- */
+
+/* Phases do not disturb a sequence: it goes on where the last I/O ended. */
+static __u64 next_in_sequence(struct dev *d, __u64 len)
 {
+	__u64 off = d->next;
+
+	if (off + len > run.range)
+		off = 0;
+	d->next = off + len;
+	return off;
+}
+
+static void place(struct slot *s, __u64 nth)
+{
+	struct size *size = &run.sizes[opt.period && nth / opt.period % 2];
+	__u64 off;
+
 	switch (opt.access) {
 	case ACCESS_SEQ:
-		return nth % run.blocks;
+		off = next_in_sequence(&devs[s->dev], size->len);
+		break;
 	case ACCESS_RAND_ONCE:
-		return permute(nth, run.blocks);
+		off = permute(nth / nr_devs, size->blocks) * size->len;
+		break;
 	default:
-		return mix(run.rng++) % run.blocks;
+		off = mix(run.rng++) % size->blocks * size->len;
 	}
+	s->off = opt.offset + off;
+	s->len = size->len;
+}
+
+static enum op op_of(__u64 nth)
+{
+	bool write = opt.rw == RW_WRITE;
+
+	if (opt.mix)
+		write = mix(opt.seed + nth) % 100 < opt.mix;
+	return write ? OP_WRITE : OP_READ;
 }
 
 /*
@@ -184,6 +263,175 @@ static bool check(struct slot *s)
 	return true;
 }
 
+/* --- completions ---------------------------------------------------------- */
+
+static void fail(struct slot *s, int res)
+{
+	static const char *const op_names[] = { NULL, "write", "fsync" };
+
+	run.failed_in_row++;
+	if (!run.errors++)
+		fprintf(stderr, "plug_load: %s: %s at byte %llu: %s\n",
+			devs[s->dev].path,
+			op_names[s->op] ?: rw_names[opt.rw], s->off,
+			res < 0 ? strerror(-res) :
+			opt.passthrough ? "NVMe error status" :
+			"short transfer");
+	if (!run.done && (res == -EOPNOTSUPP || res == -ENOTTY))
+		run.unsupported = true;
+	/* No point in going on when nothing in flight gets through. */
+	if (run.unsupported || run.failed_in_row >= opt.depth)
+		run.stop = true;
+	s->start = 0;
+}
+
+static void complete_slot(struct slot *s, int res)
+{
+	int want = s->op == OP_FSYNC || opt.passthrough ? 0 : s->len;
+
+	run.inflight--;
+	if (res == -EAGAIN && opt.nowait) {
+		run.retries++;
+		run.again[run.nr_again++] = s;
+		return;
+	}
+	run.idle[run.nr_idle++] = s;
+	if (res != want) {
+		fail(s, res);
+	} else if (opt.rw == RW_VERIFY && !check(s)) {
+		run.errors++;
+		s->start = 0;
+	} else {
+		run.failed_in_row = 0;
+		if (s->op != OP_FSYNC) {
+			run.done++;
+			run.bytes += s->len;
+		}
+	}
+}
+
+/* --- latencies ------------------------------------------------------------ */
+
+/*
+ * Up to 2 * HIST_STEPS a bucket is one ns wide, above that 1/HIST_STEPS of a
+ * power of two.
+ */
+static void add_latency(__u64 ns)
+{
+	unsigned int shift = 0;
+
+	if (ns >> HIST_BITS)
+		shift = 63 - __builtin_clzll(ns) - HIST_BITS;
+	lat.bucket[shift * HIST_STEPS + (ns >> shift)]++;
+	lat.count++;
+	lat.sum += ns;
+	if (ns > lat.max)
+		lat.max = ns;
+}
+
+/* A bucket's I/Os are taken to lie evenly in it. */
+static __u64 within_bucket(unsigned int i, double part)
+{
+	unsigned int shift = i < HIST_STEPS ? 0 : i / HIST_STEPS - 1;
+	__u64 ns = (__u64)(i - shift * HIST_STEPS) << shift;
+
+	ns += part * (1ULL << shift);
+	return ns < lat.max ? ns : lat.max;
+}
+
+/* The latency that this many of 10000 I/Os do not exceed. */
+static __u64 percentile(unsigned int per_10000)
+{
+	__u64 rank = (lat.count * per_10000 + 9999) / 10000;
+	unsigned int i = 0;
+
+	if (!lat.count)
+		return 0;
+	for (; rank > lat.bucket[i]; i++)
+		rank -= lat.bucket[i];
+	return within_bucket(i, (rank - 0.5) / lat.bucket[i]);
+}
+
+static void stamp(struct slot **slots, unsigned int n)
+{
+	__u64 now = now_ns();
+
+	while (n--)
+		slots[n]->start = now;
+}
+
+static void record_latencies(struct slot **slots, unsigned int n)
+{
+	for (; n--; slots++) {
+		if ((*slots)->start && (*slots)->op != OP_FSYNC)
+			add_latency(run.now - (*slots)->start);
+	}
+}
+
+static __u64 largest_size(void)
+{
+	return opt.bs > opt.bs2 ? opt.bs : opt.bs2;
+}
+
+/* --- io_uring ------------------------------------------------------------- */
+
+static struct io_uring ring;
+
+static void init_ring(void)
+{
+	unsigned int flags = 0;
+	int ret;
+
+	if (opt.polled)
+		flags |= IORING_SETUP_IOPOLL;
+	if (opt.passthrough)
+		flags |= IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
+	if (opt.sqpoll)
+		flags |= IORING_SETUP_SQPOLL;
+	else
+		flags |= IORING_SETUP_SINGLE_ISSUER |
+			 IORING_SETUP_DEFER_TASKRUN;
+	ret = io_uring_queue_init(opt.depth, &ring, flags);
+	if (ret == -EINVAL) {
+		/* Before 6.1 completions interrupt the task: slower. */
+		flags &= ~(IORING_SETUP_SINGLE_ISSUER |
+			   IORING_SETUP_DEFER_TASKRUN);
+		ret = io_uring_queue_init(opt.depth, &ring, flags);
+	}
+	if (ret)
+		die(EXIT_UNSUPPORTED, "cannot set up io_uring: %s",
+		    strerror(-ret));
+}
+
+static void register_fixed(void)
+{
+	struct iovec *iov = xcalloc(opt.depth, sizeof(*iov));
+	int fds[MAX_DEVS], ret;
+	unsigned int i;
+
+	for (i = 0; i < nr_devs; i++)
+		fds[i] = devs[i].fd;
+	for (i = 0; i < opt.depth; i++) {
+		iov[i].iov_base = run.slots[i].buf;
+		iov[i].iov_len = largest_size();
+	}
+	ret = io_uring_register_files(&ring, fds, nr_devs);
+	if (!ret)
+		ret = io_uring_register_buffers(&ring, iov, opt.depth);
+	if (ret)
+		die(EXIT_UNSUPPORTED,
+		    "cannot register files and buffers: %s (try --no-fixed)",
+		    strerror(-ret));
+	free(iov);
+}
+
+static void uring_setup(void)
+{
+	init_ring();
+	if (!opt.no_fixed)
+		register_fixed();
+}
+
 static void prep_passthrough(struct io_uring_sqe *sqe, struct slot *s)
 {
 	struct nvme_uring_cmd *cmd = (struct nvme_uring_cmd *)sqe->cmd;
@@ -196,17 +444,17 @@ static void prep_passthrough(struct io_uring_sqe *sqe, struct slot *s)
 	cmd->opcode = 2;	/* Read */
 	cmd->nsid = d->nsid;
 	cmd->addr = (uintptr_t)s->buf;
-	cmd->data_len = opt.bs;
+	cmd->data_len = s->len;
 	cmd->cdw10 = slba;
 	cmd->cdw11 = slba >> 32;
-	cmd->cdw12 = (opt.bs >> d->lba_shift) - 1;
+	cmd->cdw12 = (s->len >> d->lba_shift) - 1;
 	if (!opt.no_fixed)
 		sqe->uring_cmd_flags = IORING_URING_CMD_FIXED;
 }
 
 static void prep_data(struct io_uring_sqe *sqe, struct slot *s)
 {
-	bool write = opt.rw == RW_WRITE;
+	bool write = s->op == OP_WRITE;
 	int op;
 
 	if (opt.passthrough) {
@@ -217,29 +465,211 @@ static void prep_data(struct io_uring_sqe *sqe, struct slot *s)
 		op = write ? IORING_OP_WRITE : IORING_OP_READ;
 	else
 		op = write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
-	io_uring_prep_rw(op, sqe, devs[s->dev].fd, s->buf, opt.bs, s->off);
+	io_uring_prep_rw(op, sqe, devs[s->dev].fd, s->buf, s->len, s->off);
 	if (opt.nowait)
 		sqe->rw_flags = RWF_NOWAIT;
 }
 
-static void queue_slot(struct slot *s)
+static void uring_queue(struct slot *s)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&run.ring);
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
 
 	/* Cannot be: the ring has an entry for every slot. */
 	if (!sqe)
 		die(EXIT_IO, "the submission ring is full");
-	if (s->is_fsync)
+	if (s->op == OP_FSYNC)
 		io_uring_prep_fsync(sqe, devs[s->dev].fd, 0);
 	else
 		prep_data(sqe, s);
 	if (!opt.no_fixed) {
 		sqe->fd = s->dev;
 		sqe->flags |= IOSQE_FIXED_FILE;
-		if (!s->is_fsync)
+		if (s->op != OP_FSYNC)
 			sqe->buf_index = s - run.slots;
 	}
 	io_uring_sqe_set_data(sqe, s);
+}
+
+static int uring_submit_and_wait(unsigned int want, __u64 timeout)
+{
+	struct __kernel_timespec ts;
+	struct io_uring_cqe *cqe;
+
+	if (!timeout)
+		return io_uring_submit_and_wait(&ring, want);
+	ts.tv_sec = timeout / NSEC_PER_SEC;
+	ts.tv_nsec = timeout % NSEC_PER_SEC;
+	return io_uring_submit_and_wait_timeout(&ring, &cqe, want, &ts, NULL);
+}
+
+static unsigned int uring_drop_unsent(void)
+{
+	return io_uring_sq_ready(&ring);
+}
+
+static void uring_wait(void)
+{
+	struct io_uring_cqe *cqe;
+
+	io_uring_wait_cqe(&ring, &cqe);
+}
+
+static void uring_reap(__u64 limit)
+{
+	struct io_uring_cqe *cqe;
+	unsigned int head, n = 0;
+
+	io_uring_for_each_cqe(&ring, head, cqe) {
+		if (n == limit)
+			break;
+		complete_slot(io_uring_cqe_get_data(cqe), cqe->res);
+		n++;
+	}
+	io_uring_cq_advance(&ring, n);
+}
+
+/* --- libaio's system calls, without the library --------------------------- */
+
+static struct {
+	aio_context_t ctx;
+	struct iocb *iocbs;	/* one per slot */
+	struct iocb **unsent;
+	struct io_event *events;
+	unsigned int nr_unsent, nr_events, next_event;
+} aio;
+
+static void aio_setup(void)
+{
+	if (syscall(SYS_io_setup, (unsigned int)opt.depth, &aio.ctx))
+		die(EXIT_UNSUPPORTED, "cannot set up libaio: %s%s",
+		    strerror(errno), errno != EAGAIN ? "" :
+		    " (--depth exceeds what /proc/sys/fs/aio-max-nr leaves)");
+	aio.iocbs = xcalloc(opt.depth, sizeof(*aio.iocbs));
+	aio.unsent = xcalloc(opt.depth, sizeof(*aio.unsent));
+	aio.events = xcalloc(opt.depth, sizeof(*aio.events));
+}
+
+static void aio_queue(struct slot *s)
+{
+	struct iocb *iocb = &aio.iocbs[s - run.slots];
+
+	memset(iocb, 0, sizeof(*iocb));
+	iocb->aio_data = (uintptr_t)s;
+	iocb->aio_fildes = devs[s->dev].fd;
+	if (s->op == OP_FSYNC) {
+		iocb->aio_lio_opcode = IOCB_CMD_FSYNC;
+	} else {
+		iocb->aio_lio_opcode = s->op == OP_WRITE ? IOCB_CMD_PWRITE :
+							   IOCB_CMD_PREAD;
+		iocb->aio_buf = (uintptr_t)s->buf;
+		iocb->aio_nbytes = s->len;
+		iocb->aio_offset = s->off;
+		iocb->aio_rw_flags = opt.nowait ? RWF_NOWAIT : 0;
+	}
+	aio.unsent[aio.nr_unsent++] = iocb;
+}
+
+static int aio_get_events(unsigned int want, __u64 timeout)
+{
+	struct timespec ts = {
+		.tv_sec = timeout / NSEC_PER_SEC,
+		.tv_nsec = timeout % NSEC_PER_SEC,
+	};
+	long n;
+
+	/* The end of the warm-up left some over. */
+	if (aio.nr_events)
+		return 0;
+	n = syscall(SYS_io_getevents, aio.ctx, (long)want, (long)opt.depth,
+		    aio.events, timeout ? &ts : NULL);
+	if (n < 0)
+		return -errno;
+	aio.nr_events = n;
+	aio.next_event = 0;
+	return 0;
+}
+
+/* The kernel may take part of a batch: the rest is kept for the next call. */
+static int aio_submit(void)
+{
+	long n = syscall(SYS_io_submit, aio.ctx, (long)aio.nr_unsent,
+			 aio.unsent);
+
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	aio.nr_unsent -= n;
+	memmove(aio.unsent, aio.unsent + n,
+		aio.nr_unsent * sizeof(*aio.unsent));
+	return 0;
+}
+
+static int aio_submit_and_wait(unsigned int want, __u64 timeout)
+{
+	unsigned int sent;
+	int ret;
+
+	if (aio.nr_unsent) {
+		ret = aio_submit();
+		if (ret)
+			return ret;
+	}
+	sent = run.inflight - aio.nr_unsent;
+	return aio_get_events(want < sent ? want : sent, timeout);
+}
+
+static unsigned int aio_drop_unsent(void)
+{
+	unsigned int n = aio.nr_unsent;
+
+	aio.nr_unsent = 0;
+	return n;
+}
+
+static void aio_wait(void)
+{
+	aio_get_events(1, 0);
+}
+
+static void aio_reap(__u64 limit)
+{
+	struct io_event *event;
+
+	for (; aio.nr_events && limit; limit--) {
+		event = &aio.events[aio.next_event++];
+		aio.nr_events--;
+		complete_slot((void *)(uintptr_t)event->data, event->res);
+	}
+}
+
+/* --- the run -------------------------------------------------------------- */
+
+static const struct engine {
+	const char *call;	/* for messages */
+	void (*setup)(void);
+	void (*queue)(struct slot *s);
+	/* Waits at most timeout ns, unless that is 0; returns -errno. */
+	int (*submit_and_wait)(unsigned int want, __u64 timeout);
+	/* Forgets what the kernel has not taken; returns how many. */
+	unsigned int (*drop_unsent)(void);
+	/* For any one completion, or a signal. */
+	void (*wait)(void);
+	/* Calls complete_slot() for what has completed, up to limit. */
+	void (*reap)(__u64 limit);
+} engines[] = {
+	[ENGINE_URING] = {
+		"io_uring_enter", uring_setup, uring_queue,
+		uring_submit_and_wait, uring_drop_unsent, uring_wait,
+		uring_reap,
+	},
+	[ENGINE_LIBAIO] = {
+		"io_submit or io_getevents", aio_setup, aio_queue,
+		aio_submit_and_wait, aio_drop_unsent, aio_wait, aio_reap,
+	},
+}, *engine;
+
+static void queue_slot(struct slot *s)
+{
+	engine->queue(s);
 	run.inflight++;
 }
 
@@ -250,12 +680,13 @@ static void queue_next(void)
 
 	s->dev = nth % nr_devs;
 	/* The fsync goes in between, to the device written last. */
-	s->is_fsync = opt.fsync && nth && run.fsyncs < nth / opt.fsync;
-	if (s->is_fsync) {
+	if (opt.fsync && nth && run.fsyncs < nth / opt.fsync) {
+		s->op = OP_FSYNC;
 		s->dev = (nth - 1) % nr_devs;
 		run.fsyncs++;
 	} else {
-		s->off = opt.offset + block_of(nth / nr_devs) * opt.bs;
+		s->op = op_of(nth);
+		place(s, nth);
 		if (opt.rw == RW_WRITE)
 			fill(s);
 		run.issued++;
@@ -263,110 +694,141 @@ static void queue_next(void)
 	queue_slot(s);
 }
 
-static bool time_is_up(void)
+static bool more_to_queue(void)
 {
-	return opt.time && now_ns() - run.start >= opt.time * 1000000000ULL;
+	return !run.stop && (run.nr_again || run.issued < opt.ios);
+}
+
+/* --rate: when the next batch may go */
+static __u64 batch_time(void)
+{
+	return run.begin + run.issued * ((double)NSEC_PER_SEC / opt.rate);
 }
 
 static void queue_batch(void)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, idle = run.nr_idle;
 
-	if (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) || time_is_up())
+	if (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) ||
+	    run.now >= run.deadline)
 		run.stop = true;
-	if (run.stop)
+	if (run.stop || (opt.rate && run.now < batch_time()))
 		return;
 	for (; run.nr_again && n < opt.submit; n++)
 		queue_slot(run.again[--run.nr_again]);
 	for (; run.nr_idle && run.issued < opt.ios && n < opt.submit; n++)
 		queue_next();
+	/* What is sent again keeps the time of the first try. */
+	if (opt.latency)
+		stamp(&run.idle[run.nr_idle], idle - run.nr_idle);
 }
 
-static bool more_to_queue(void)
+static bool room_for_batch(void)
 {
-	return !run.stop && (run.nr_again || run.issued < opt.ios);
+	return more_to_queue() && run.inflight + opt.submit <= opt.depth;
 }
 
 static unsigned int completions_to_await(void)
 {
 	unsigned int want = opt.complete;
 
-	if (more_to_queue() && run.inflight + opt.submit <= opt.depth)
-		return 0;
 	/* With a partial batch's room left, fewer must do. */
 	return want < run.inflight ? want : run.inflight;
 }
 
-static void fail(struct slot *s, int res)
+/* With --rate, completions are not left lying until the next batch's time. */
+static int submit_until_batch_time(void)
 {
-	run.failed_in_row++;
-	if (!run.errors++)
-		fprintf(stderr, "plug_load: %s: %s at byte %llu: %s\n",
-			devs[s->dev].path,
-			s->is_fsync ? "fsync" : rw_names[opt.rw], s->off,
-			res < 0 ? strerror(-res) :
-			opt.passthrough ? "NVMe error status" :
-			"short transfer");
-	if (!run.done && (res == -EOPNOTSUPP || res == -ENOTTY))
+	__u64 due = batch_time(), now = now_ns();
+	struct timespec ts = {
+		.tv_sec = due / NSEC_PER_SEC, .tv_nsec = due % NSEC_PER_SEC,
+	};
+
+	/* A wait that polls has no time limit. */
+	if (now >= due || opt.polled)
+		return engine->submit_and_wait(0, 0);
+	if (run.inflight)
+		return engine->submit_and_wait(completions_to_await(),
+					       due - now);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	return 0;
+}
+
+/* Returns false when the kernel will take no more. */
+static bool submit_and_wait(void)
+{
+	int ret;
+
+	if (!room_for_batch())
+		ret = engine->submit_and_wait(completions_to_await(), 0);
+	else if (opt.rate)
+		ret = submit_until_batch_time();
+	else
+		ret = engine->submit_and_wait(0, 0);
+	run.submits++;
+	if (ret >= 0)
+		return true;
+	/* EINTR: the timer below. EAGAIN, EBUSY: reap first. ETIME: --rate. */
+	if (ret == -EINTR || ret == -EAGAIN || ret == -EBUSY || ret == -ETIME)
+		return true;
+	run.errors++;
+	run.inflight -= engine->drop_unsent();
+	fprintf(stderr, "plug_load: %s: %s\n", engine->call, strerror(-ret));
+	if (!run.done && ret == -EOPNOTSUPP)
 		run.unsupported = true;
-	/* No point in going on when nothing in flight gets through. */
-	if (run.unsupported || run.failed_in_row >= opt.depth)
-		run.stop = true;
+	return false;
 }
 
-static void complete_slot(struct slot *s, int res)
+/* What has completed up to here does not count. */
+static void start_clocks(void)
 {
-	int want = s->is_fsync || opt.passthrough ? 0 : opt.bs;
-
-	run.inflight--;
-	if (res == -EAGAIN && opt.nowait) {
-		run.retries++;
-		run.again[run.nr_again++] = s;
-		return;
-	}
-	run.last = now_ns();
-	run.idle[run.nr_idle++] = s;
-	if (res != want) {
-		fail(s, res);
-	} else if (opt.rw == RW_VERIFY && !check(s)) {
-		run.errors++;
-	} else {
-		run.failed_in_row = 0;
-		run.done += !s->is_fsync;
-	}
+	run.warming = false;
+	run.start = run.now;
+	if (opt.time)
+		run.deadline = run.start + opt.time * NSEC_PER_SEC;
+	run.at_start.done = run.done;
+	run.at_start.bytes = run.bytes;
+	run.at_start.cpu = cpu_ns();
 }
 
-static void reap(void)
+static void print_field(const char *name, __u64 value)
 {
-	struct io_uring_cqe *cqe;
-	unsigned int head, n = 0;
+	static bool more;
 
-	io_uring_for_each_cqe(&run.ring, head, cqe) {
-		complete_slot(io_uring_cqe_get_data(cqe), cqe->res);
-		n++;
-	}
-	io_uring_cq_advance(&run.ring, n);
+	if (opt.json)
+		printf("%s\"%s\": %llu", more ? ", " : "{", name, value);
+	else
+		printf("%s%s=%llu", more ? " " : "", name, value);
+	more = true;
 }
 
 static void report(void)
 {
-	__u64 ns = run.last > run.start ? run.last - run.start : 1;
-	const struct {
-		const char *name;
-		__u64 value;
-	} fields[] = {
-		{ "ios", run.done }, { "bytes", run.done * opt.bs },
-		{ "ns", ns }, { "iops", run.done * 1e9 / ns + 0.5 },
-		{ "errors", run.errors }, { "submits", run.submits },
-		{ "fsyncs", run.fsyncs }, { "retries", run.retries },
-		{ 0 }
-	};
-	int i;
+	__u64 ns, ios, cpu = cpu_ns();
 
-	for (i = 0; fields[i].name; i++)
-		printf(opt.json ? "%s\"%s\": %llu" : "%s%s=%llu",
-		       !i ? opt.json ? "{" : "" : opt.json ? ", " : " ",
-		       fields[i].name, fields[i].value);
+	if (run.warming) {
+		fprintf(stderr, "plug_load: ended within the --warmup\n");
+		start_clocks();
+		cpu = run.at_start.cpu;
+	}
+	ns = run.last > run.start ? run.last - run.start : 1;
+	ios = run.done - run.at_start.done;
+	print_field("ios", ios);
+	print_field("bytes", run.bytes - run.at_start.bytes);
+	print_field("ns", ns);
+	print_field("iops", ios * 1e9 / ns + 0.5);
+	print_field("errors", run.errors);
+	print_field("submits", run.submits);
+	print_field("fsyncs", run.fsyncs);
+	print_field("retries", run.retries);
+	print_field("cpu_ns", cpu - run.at_start.cpu);
+	if (opt.latency) {
+		print_field("lat_mean", lat.count ? lat.sum / lat.count : 0);
+		print_field("lat_p50", percentile(5000));
+		print_field("lat_p99", percentile(9900));
+		print_field("lat_p999", percentile(9990));
+		print_field("lat_max", lat.max);
+	}
 	puts(opt.json ? "}" : "");
 	fflush(stdout);
 }
@@ -375,48 +837,52 @@ static void check_stuck(void)
 {
 	if (!__atomic_exchange_n(&ticked, 0, __ATOMIC_RELAXED))
 		return;
-	if (now_ns() - run.last < STUCK_SECONDS * 1000000000ULL)
+	if (run.now - run.last < (__u64)STUCK_SECONDS * NSEC_PER_SEC)
 		return;
 	fprintf(stderr,
 		"plug_load: stuck: no completion for %d s, %u in flight\n",
 		STUCK_SECONDS, run.inflight);
 	report();
-	/* exit() would wait for the ring. */
+	/* exit() would wait for the ring. (For libaio the kernel does.) */
 	_exit(EXIT_STUCK);
 }
 
-/* Returns false when the kernel will take no more. */
-static bool submit_and_wait(void)
+/*
+ * A round: one reading of the clock serves all that has completed. That is now
+ * behind nr_idle's old value in the order of completion, unless it goes again.
+ */
+static void reap(void)
 {
-	int ret = io_uring_submit_and_wait(&run.ring, completions_to_await());
+	unsigned int idle = run.nr_idle;
 
-	run.submits++;
-	if (ret >= 0)
-		return true;
-	/* EINTR: the timer below. EAGAIN, EBUSY: reap first. */
-	if (ret == -EINTR || ret == -EAGAIN || ret == -EBUSY)
-		return true;
-	run.errors++;
-	run.inflight -= io_uring_sq_ready(&run.ring);
-	fprintf(stderr, "plug_load: io_uring_enter: %s\n", strerror(-ret));
-	return false;
+	run.now = now_ns();
+	engine->reap(run.warming ? opt.warmup - run.done : ULLONG_MAX);
+	if (run.nr_idle != idle)
+		run.last = run.now;
+	if (run.warming && run.done == opt.warmup)
+		start_clocks();
+	else if (opt.latency && !run.warming)
+		record_latencies(&run.idle[idle], run.nr_idle - idle);
+	check_stuck();
 }
 
 static void drain(void)
 {
-	struct io_uring_cqe *cqe;
-
 	while (run.inflight) {
-		io_uring_wait_cqe(&run.ring, &cqe);
+		engine->wait();
 		reap();
-		check_stuck();
 	}
 }
 
 static void do_run(void)
 {
-	run.start = now_ns();
-	run.last = run.start;
+	run.now = now_ns();
+	run.begin = run.now;
+	run.last = run.now;
+	run.deadline = ULLONG_MAX;
+	run.warming = opt.warmup;
+	if (!run.warming)
+		start_clocks();
 	for (;;) {
 		if (run.nr_idle || run.nr_again)
 			queue_batch();
@@ -425,10 +891,11 @@ static void do_run(void)
 		if (!submit_and_wait())
 			break;
 		reap();
-		check_stuck();
 	}
 	drain();
 }
+
+/* --- set-up --------------------------------------------------------------- */
 
 static void on_signal(int sig)
 {
@@ -452,78 +919,22 @@ static void set_signals(void)
 	setitimer(ITIMER_REAL, &tick, NULL);
 }
 
-static void init_ring(void)
-{
-	unsigned int flags = 0;
-	int ret;
-
-	if (opt.polled)
-		flags |= IORING_SETUP_IOPOLL;
-	if (opt.passthrough)
-		flags |= IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
-	if (opt.sqpoll)
-		flags |= IORING_SETUP_SQPOLL;
-	else
-		flags |= IORING_SETUP_SINGLE_ISSUER |
-			 IORING_SETUP_DEFER_TASKRUN;
-	ret = io_uring_queue_init(opt.depth, &run.ring, flags);
-	if (ret == -EINVAL) {
-		/* Before 6.1 completions interrupt the task: slower. */
-		flags &= ~(IORING_SETUP_SINGLE_ISSUER |
-			   IORING_SETUP_DEFER_TASKRUN);
-		ret = io_uring_queue_init(opt.depth, &run.ring, flags);
-	}
-	if (ret)
-		die(EXIT_UNSUPPORTED, "cannot set up io_uring: %s",
-		    strerror(-ret));
-}
-
-static void *xcalloc(size_t n, size_t size)
-{
-	void *p = calloc(n, size);
-
-	if (!p)
-		die(EXIT_IO, "out of memory");
-	return p;
-}
-
-static void register_fixed(struct iovec *iov)
-{
-	int fds[MAX_DEVS], ret;
-	unsigned int i;
-
-	for (i = 0; i < nr_devs; i++)
-		fds[i] = devs[i].fd;
-	ret = io_uring_register_files(&run.ring, fds, nr_devs);
-	if (!ret)
-		ret = io_uring_register_buffers(&run.ring, iov, opt.depth);
-	if (ret)
-		die(EXIT_UNSUPPORTED,
-		    "cannot register files and buffers: %s (try --no-fixed)",
-		    strerror(-ret));
-}
-
 static void init_slots(void)
 {
-	struct iovec *iov = xcalloc(opt.depth, sizeof(*iov));
+	__u64 size = largest_size();
 	char *mem;
 	unsigned int i;
 
-	if (posix_memalign((void **)&mem, 4096, opt.depth * opt.bs))
-		die(EXIT_IO, "out of memory for %llu buffers of %llu bytes", opt.depth, opt.bs);
-	memset(mem, 0, opt.depth * opt.bs);
+	if (posix_memalign((void **)&mem, 4096, opt.depth * size))
+		die(EXIT_IO, "out of memory for %llu buffers of %llu bytes", opt.depth, size);
+	memset(mem, 0, opt.depth * size);
 	run.slots = xcalloc(opt.depth, sizeof(*run.slots));
 	run.idle = xcalloc(opt.depth, sizeof(*run.idle));
 	run.again = xcalloc(opt.depth, sizeof(*run.again));
 	for (i = 0; i < opt.depth; i++) {
-		run.slots[i].buf = mem + i * opt.bs;
+		run.slots[i].buf = mem + i * size;
 		run.idle[run.nr_idle++] = &run.slots[i];
-		iov[i].iov_base = run.slots[i].buf;
-		iov[i].iov_len = opt.bs;
 	}
-	if (!opt.no_fixed)
-		register_fixed(iov);
-	free(iov);
 }
 
 /* Namespace size and sector size: Identify, with the fields' offsets. */
@@ -548,7 +959,7 @@ static void identify(struct dev *d)
 
 static void open_dev(struct dev *d)
 {
-	int flags = opt.rw == RW_WRITE ? O_RDWR : O_RDONLY;
+	int flags = opt.rw == RW_WRITE || opt.mix ? O_RDWR : O_RDONLY;
 	struct stat st;
 
 	if (!opt.buffered && !opt.passthrough)
@@ -561,14 +972,26 @@ static void open_dev(struct dev *d)
 		identify(d);
 	else if (S_ISBLK(st.st_mode) && ioctl(d->fd, BLKGETSIZE64, &d->size))
 		die(EXIT_USAGE, "%s: no size: %s", d->path, strerror(errno));
-	if (opt.passthrough && opt.bs & ((1ULL << d->lba_shift) - 1))
-		die(EXIT_USAGE, "--bs must be a multiple of %u on %s",
+	if (opt.passthrough &&
+	    (opt.bs | opt.bs2) & ((1ULL << d->lba_shift) - 1))
+		die(EXIT_USAGE, "--bs and --bs2 must be multiples of %u on %s",
 		    1U << d->lba_shift, d->path);
+}
+
+static void init_sizes(void)
+{
+	run.sizes[0].len = opt.bs;
+	run.sizes[1].len = opt.bs2 ?: opt.bs;
+	run.sizes[0].blocks = run.range / run.sizes[0].len;
+	run.sizes[1].blocks = run.range / run.sizes[1].len;
+	if (!run.sizes[0].blocks || !run.sizes[1].blocks)
+		die(EXIT_USAGE,
+		    "--range must hold a block of --bs, and of --bs2");
 }
 
 static void init_range(void)
 {
-	__u64 room = ULLONG_MAX, pass;
+	__u64 room = ULLONG_MAX;
 	unsigned int i;
 
 	for (i = 0; i < nr_devs; i++) {
@@ -581,18 +1004,34 @@ static void init_range(void)
 		die(EXIT_USAGE,
 		    "--offset and --range must lie within %llu bytes",
 		    room);
-	run.blocks = (opt.range ? opt.range : room - opt.offset) / opt.bs;
-	if (!run.blocks)
-		die(EXIT_USAGE, "--range must hold a block of --bs");
-	pass = run.blocks * nr_devs;
+	run.range = opt.range ? opt.range : room - opt.offset;
+	init_sizes();
+}
+
+static void init_ios(void)
+{
+	__u64 pass = run.sizes[0].blocks * nr_devs;
+
 	if (opt.access == ACCESS_RAND_ONCE && opt.ios > pass)
 		die(EXIT_USAGE, "--ios must be at most %llu to touch each block once", pass);
 	if (!opt.ios)
 		opt.ios = opt.time && opt.access != ACCESS_RAND_ONCE ?
 			  ULLONG_MAX : pass;
+	if (opt.warmup >= opt.ios)
+		die(EXIT_USAGE,
+		    "--warmup must be less than the %llu I/Os in all (--ios)",
+		    opt.ios);
 }
 
-enum arg { ARG_NONE, ARG_NUM, ARG_RW, ARG_ACCESS };
+/* --- the command line ----------------------------------------------------- */
+
+enum arg { ARG_NONE, ARG_NUM, ARG_RW, ARG_ACCESS, ARG_ENGINE };
+
+static const char *const *const names_of[] = {
+	[ARG_RW] = rw_names,
+	[ARG_ACCESS] = access_names,
+	[ARG_ENGINE] = engine_names,
+};
 
 /* getopt's table and the help are made from this one. */
 static const struct {
@@ -604,9 +1043,17 @@ static const struct {
 	const char *help;
 } options[] = {
 	{ 'r', ARG_RW, "rw", &opt.rw, 0, 0, "read, write or verify [read]" },
+	{ 'm', ARG_NUM, "mix", &opt.mix, 0, 100,
+	  "percentage of writes with --rw read, of any data [0]" },
 	{ 'a', ARG_ACCESS, "access", &opt.access, 0, 0,
 	  "rand, seq or rand-once (each block once) [rand]" },
+	{ 'e', ARG_ENGINE, "engine", &opt.engine, 0, 0,
+	  "uring or libaio (files, buffers not registered) [uring]" },
 	{ 'b', ARG_NUM, "bs", &opt.bs, SECTOR, MAX_BS, "block size [4k]" },
+	{ '2', ARG_NUM, "bs2", &opt.bs2, SECTOR, MAX_BS,
+	  "block size of every second --period (only --rw read)" },
+	{ 'p', ARG_NUM, "period", &opt.period, 1, ULLONG_MAX,
+	  "I/Os until --bs and --bs2 change places" },
 	{ 'd', ARG_NUM, "depth", &opt.depth, 1, MAX_DEPTH,
 	  "I/Os in flight [128]" },
 	{ 's', ARG_NUM, "submit", &opt.submit, 1, MAX_DEPTH,
@@ -615,7 +1062,13 @@ static const struct {
 	  "completions to wait for [32]" },
 	{ 'n', ARG_NUM, "ios", &opt.ios, 1, ULLONG_MAX,
 	  "I/Os in all [one pass over the range]" },
-	{ 't', ARG_NUM, "time", &opt.time, 1, 1 << 20, "seconds to run" },
+	{ 't', ARG_NUM, "time", &opt.time, 1, 1 << 20,
+	  "seconds to run, after the --warmup" },
+	{ 'W', ARG_NUM, "warmup", &opt.warmup, 0, ULLONG_MAX,
+	  "let so many I/Os complete before ios, bytes, ns, iops,\n"
+	  "\t\t      cpu_ns and latencies begin to count [0]" },
+	{ 'R', ARG_NUM, "rate", &opt.rate, 1, NSEC_PER_SEC,
+	  "I/Os per second at most, batch by batch [no limit]" },
 	{ 'o', ARG_NUM, "offset", &opt.offset, 0, LLONG_MAX,
 	  "first byte used [0]" },
 	{ 'z', ARG_NUM, "range", &opt.range, 1, LLONG_MAX,
@@ -637,6 +1090,9 @@ static const struct {
 	  "an fsync every so many writes" },
 	{ 'S', ARG_NUM, "seed", &opt.seed, 0, ULLONG_MAX,
 	  "of order and pattern [1]" },
+	{ 'l', ARG_NONE, "latency", &opt.latency, 0, 0,
+	  "report lat_mean, _p50, _p99, _p999, _max in ns: from a\n"
+	  "\t\t      batch's submission to the end of the wait (see -c)" },
 	{ 'E', ARG_NONE, "allow-errors", &opt.allow_errors, 0, 0,
 	  "count failed I/Os, and exit 0" },
 	{ 'j', ARG_NONE, "json", &opt.json, 0, 0, "print a JSON object" },
@@ -660,16 +1116,18 @@ static void help(void)
 	exit(0);
 }
 
-static int pick(const char *name, const char *const *names, const char *accepts)
+static int pick(const char *option, const char *const *names)
 {
+	char accepted[64] = "";
 	int i;
 
 	for (i = 0; names[i]; i++) {
 		if (!strcmp(names[i], optarg))
 			return i;
+		strcat(strcat(accepted, i ? ", " : ""), names[i]);
 	}
-	die(EXIT_USAGE, "--%s: '%s' is unknown; accepted: %s", name, optarg,
-	    accepts);
+	die(EXIT_USAGE, "--%s: '%s' is unknown; accepted: %s", option, optarg,
+	    accepted);
 }
 
 static __u64 number(size_t i)
@@ -717,27 +1175,31 @@ static void set_option(int c)
 		*(__u64 *)options[i].value = number(i);
 		break;
 	case ARG_RW:
-		opt.rw = pick("rw", rw_names, "read, write, verify");
-		break;
 	case ARG_ACCESS:
-		opt.access = pick("access", access_names,
-				  "rand, seq, rand-once");
+	case ARG_ENGINE:
+		*(int *)options[i].value = pick(options[i].name,
+						names_of[options[i].arg]);
 		break;
 	}
 }
 
-static void check_options(void)
+static void check_sizes(void)
 {
-	if (opt.wait_all) {
-		opt.depth = opt.submit;
-		opt.complete = opt.submit;
-	}
 	if (opt.submit > opt.depth || opt.complete > opt.depth)
 		die(EXIT_USAGE,
 		    "--submit and --complete must be at most --depth (%llu)", opt.depth);
-	if (opt.bs % SECTOR || opt.offset % SECTOR)
-		die(EXIT_USAGE, "--bs and --offset must be multiples of %d",
-		    SECTOR);
+	if (opt.bs % SECTOR || opt.bs2 % SECTOR || opt.offset % SECTOR)
+		die(EXIT_USAGE,
+		    "--bs, --bs2 and --offset must be multiples of %d", SECTOR);
+	if (!opt.bs2 != !opt.period)
+		die(EXIT_USAGE, "--bs2 and --period take each other");
+	/* Else ticks would find no progress between two batches. */
+	if (opt.rate && opt.rate < opt.submit)
+		die(EXIT_USAGE, "--rate must be at least --submit (%llu)", opt.submit);
+}
+
+static void check_combinations(void)
+{
 	if (opt.passthrough && (opt.rw == RW_WRITE || opt.nowait))
 		die(EXIT_USAGE,
 		    "--passthrough takes --rw read or verify, no --nowait");
@@ -745,6 +1207,14 @@ static void check_options(void)
 		die(EXIT_USAGE, "--fsync takes --rw write, no --polled");
 	if (opt.polled && opt.buffered)
 		die(EXIT_USAGE, "--polled excludes --buffered");
+	if (opt.mix && (opt.rw != RW_READ || opt.passthrough))
+		die(EXIT_USAGE, "--mix takes --rw read, no --passthrough");
+	if (opt.bs2 && (opt.rw != RW_READ || opt.access == ACCESS_RAND_ONCE))
+		die(EXIT_USAGE, "--bs2 takes --rw read, --access rand or seq");
+	if (opt.engine == ENGINE_LIBAIO &&
+	    (opt.polled || opt.sqpoll || opt.passthrough))
+		die(EXIT_USAGE,
+		    "--engine libaio excludes --polled, --sqpoll and --passthrough");
 }
 
 static void parse(int argc, char **argv)
@@ -772,15 +1242,22 @@ static void parse(int argc, char **argv)
 	}
 	if (!nr_devs)
 		die(EXIT_USAGE, "name a block device or file (--help)");
-	check_options();
+	if (opt.wait_all) {
+		opt.depth = opt.submit;
+		opt.complete = opt.submit;
+	}
+	check_sizes();
+	check_combinations();
 }
 
 int main(int argc, char **argv)
 {
 	parse(argc, argv);
 	init_range();
-	init_ring();
+	init_ios();
 	init_slots();
+	engine = &engines[opt.engine];
+	engine->setup();
 	run.rng = mix(opt.seed);
 	set_signals();
 	do_run();
