@@ -12,7 +12,7 @@ packages="
 	build-essential bc bison flex libelf-dev libssl-dev cpio rsync kmod
 	python3 perl patch git xz-utils debian-archive-keyring
 	qemu-system-x86 busybox-static fio nvme-cli liburing-dev libaio-dev
-	sparse ccache python3-ply shellcheck
+	sparse ccache python3-ply shellcheck gnuplot-nox xfsprogs sysstat
 "
 
 # One query for all of them: this runs before every other verb.

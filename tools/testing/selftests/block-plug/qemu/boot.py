@@ -86,6 +86,7 @@ class Guest:
     virtio_blk: bool = False
     interactive: bool = False
     allow_warnings: bool = False
+    on_line: object = None      # called with each line as the job writes it
 
 
 @dataclasses.dataclass
@@ -468,10 +469,11 @@ class Doorbells:
 class Port:
     """The host's end of the verdict port: lines in, acknowledgements out."""
 
-    def __init__(self, result, doorbells):
+    def __init__(self, result, doorbells, on_line):
         self.host, self.guest = socket.socketpair()
         self.host.setblocking(False)
         self.result = result
+        self.on_line = on_line
         self.doorbells = doorbells
         self.rest = b""
 
@@ -501,6 +503,8 @@ class Port:
             self.result.exit_code = int(line.split()[2])
         else:
             self.result.lines.append(line)
+            if self.on_line:
+                self.on_line(line)
 
 
 def die_with_parent():
@@ -598,7 +602,7 @@ class Lines:
 
     def __init__(self, guest, result):
         self.doorbells = Doorbells() if guest.trace_doorbells else None
-        self.port = Port(result, self.doorbells)
+        self.port = Port(result, self.doorbells, guest.on_line)
         self.gdb = socket.socketpair() if must_patch(guest) else None
 
     def guest_fds(self):
