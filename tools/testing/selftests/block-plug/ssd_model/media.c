@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When a command completes. All servers here are first come, first served, so
+ * that this is known when the command arrives. No clock and no locks: who calls
+ * says what time it is, and sees to it that calls do not overlap.
+ */
+#include <linux/ctype.h>
+#include <linux/export.h>
+#include <linux/math.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "ssd_model.h"
+
+/* 2^64 divided by the golden ratio: the step of splitmix64 */
+#define SSDM_STEP	0x9e3779b97f4a7c15ULL
+
+/* Percentiles in units of 10^-7 % */
+#define SSDM_DECIMALS	7
+#define SSDM_PERCENT	10000000U
+#define SSDM_ONE	(100ULL * SSDM_PERCENT)
+
+/* The square root of a distance of 1 (the whole device) */
+#define SSDM_ROOT_BITS	30
+
+/* The output function of splitmix64 */
+static u64 ssdm_mix(u64 x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+/**
+ * ssd_model_draw - a random number
+ * @seed: names the stream
+ * @number: of the command
+ * @which: of its draws
+ *
+ * It is a function of the arguments, so that runs repeat.
+ *
+ * Return: any 64-bit value.
+ */
+u64 ssd_model_draw(u64 seed, u64 number, enum ssd_model_draw which)
+{
+	u64 step = number * SSD_MODEL_DRAWS + which + 1;
+
+	return ssdm_mix(seed + step * SSDM_STEP);
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_draw, "SSD_MODEL");
+
+/* Digits, as kstrtou64() is too generous with signs and line ends. */
+static bool ssdm_number(const char **text, u64 most, u64 *value)
+{
+	const char *p = *text;
+	u64 n = 0;
+
+	while (isdigit(*p)) {
+		n = n * 10 + *p++ - '0';
+		if (n > most)
+			return false;
+	}
+	if (p == *text)
+		return false;
+	*text = p;
+	*value = n;
+	return true;
+}
+
+static bool ssdm_percent(const char **text, u64 *value)
+{
+	u32 digit = SSDM_PERCENT;
+	const char *p;
+
+	if (!ssdm_number(text, 100, value))
+		return false;
+	*value *= SSDM_PERCENT;
+	if (**text != '.')
+		return true;
+	for (p = *text + 1; isdigit(*p); p++) {
+		digit /= 10;
+		if (!digit)
+			return false;
+		*value += (*p - '0') * digit;
+	}
+	if (p == *text + 1 || *value > SSDM_ONE)
+		return false;
+	*text = p;
+	return true;
+}
+
+static bool ssdm_char(const char **text, char c)
+{
+	if (**text != c)
+		return false;
+	(*text)++;
+	return true;
+}
+
+static bool ssdm_parse_uniform(struct ssd_model_dist *dist, const char **text)
+{
+	struct ssd_model_point *p = dist->points;
+
+	dist->nr = 2;
+	p[0].below = 0;
+	p[1].below = 1ULL << 32;
+	return ssdm_number(text, SSD_MODEL_NS_MAX, &p[0].ns) &&
+	       ssdm_char(text, '-') &&
+	       ssdm_number(text, SSD_MODEL_NS_MAX, &p[1].ns) &&
+	       p[0].ns <= p[1].ns;
+}
+
+static bool ssdm_parse_point(struct ssd_model_dist *dist, const char **text)
+{
+	struct ssd_model_point *p = &dist->points[dist->nr];
+	u64 percent;
+
+	if (dist->nr == SSD_MODEL_POINTS_MAX ||
+	    !ssdm_percent(text, &percent) || !ssdm_char(text, '=') ||
+	    !ssdm_number(text, SSD_MODEL_NS_MAX, &p->ns))
+		return false;
+	p->below = div64_u64(percent << 32, SSDM_ONE);
+	/* Two percentiles that are too close are one. */
+	if (dist->nr++)
+		return p[-1].below < p->below && p[-1].ns <= p->ns;
+	return !percent;
+}
+
+static bool ssdm_parse_table(struct ssd_model_dist *dist, const char **text)
+{
+	dist->nr = 0;
+	do {
+		if (!ssdm_parse_point(dist, text))
+			return false;
+	} while (ssdm_char(text, ','));
+	return dist->points[dist->nr - 1].below == 1ULL << 32;
+}
+
+static bool ssdm_parse_fixed(struct ssd_model_dist *dist, const char **text)
+{
+	dist->nr = 1;
+	dist->points[0].below = 0;
+	return ssdm_number(text, SSD_MODEL_NS_MAX, &dist->points[0].ns);
+}
+
+static const struct {
+	const char *prefix;
+	bool (*parse)(struct ssd_model_dist *dist, const char **text);
+} ssdm_kinds[] = {
+	{ "fixed:", ssdm_parse_fixed },
+	{ "uniform:", ssdm_parse_uniform },
+	{ "table:", ssdm_parse_table },
+};
+
+/**
+ * ssd_model_dist_parse - read a distribution
+ * @dist: set only if there is no error
+ * @text: "fixed:NS", "uniform:LO-HI" or "table:P=NS,..."
+ *
+ * Return: 0 or -EINVAL.
+ */
+int ssd_model_dist_parse(struct ssd_model_dist *dist, const char *text)
+{
+	struct ssd_model_dist new = {};
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(ssdm_kinds); i++) {
+		len = str_has_prefix(text, ssdm_kinds[i].prefix);
+		if (!len)
+			continue;
+		text += len;
+		if (!ssdm_kinds[i].parse(&new, &text) || *text)
+			return -EINVAL;
+		*dist = new;
+		return 0;
+	}
+	return -EINVAL;
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_dist_parse, "SSD_MODEL");
+
+/**
+ * ssd_model_dist_sample - a time from a distribution
+ * @dist: the distribution
+ * @draw: a random number, of which the upper half counts
+ *
+ * Return: ns.
+ */
+u64 ssd_model_dist_sample(const struct ssd_model_dist *dist, u64 draw)
+{
+	const struct ssd_model_point *p = dist->points;
+	u64 share = draw >> 32;
+	u32 part;
+
+	if (dist->nr == 1)
+		return p->ns;
+	/* No share reaches 2^32, where the last point is. */
+	while (share >= p[1].below)
+		p++;
+	part = div64_u64((share - p[0].below) << 32, p[1].below - p[0].below);
+	/* One bit more, to round: cutting off would shift the mean. */
+	return p[0].ns + (mul_u64_u32_shr(p[1].ns - p[0].ns, part, 31) + 1) / 2;
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_dist_sample, "SSD_MODEL");
+
+/* A sample for a command, without the draw where it would not matter */
+static u64 ssdm_time(const struct ssd_model_dist *dist,
+		     const struct ssd_model_access *a,
+		     enum ssd_model_draw which)
+{
+	if (dist->nr == 1)
+		return dist->points[0].ns;
+	return ssd_model_dist_sample(dist,
+				     ssd_model_draw(a->seed, a->number, which));
+}
+
+/**
+ * ssd_model_scale - multiply a time
+ * @ns: up to SSD_MODEL_NS_MAX
+ * @percent: by which to multiply it, up to SSD_MODEL_SCALE_MAX
+ *
+ * Return: ns.
+ */
+u64 ssd_model_scale(u64 ns, u32 percent)
+{
+	return div_u64(ns * percent, 100);
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_scale, "SSD_MODEL");
+
+static void ssdm_scale_dist(struct ssd_model_dist *dist, u32 percent)
+{
+	unsigned int i;
+
+	for (i = 0; i < dist->nr; i++)
+		dist->points[i].ns = ssd_model_scale(dist->points[i].ns,
+						     percent);
+}
+
+static void ssdm_scale_profile(struct ssd_model_profile *p)
+{
+	unsigned int op;
+
+	for (op = 0; op < SSD_MODEL_OPS; op++)
+		ssdm_scale_dist(&p->latency[op], p->time_scale);
+	ssdm_scale_dist(&p->service, p->time_scale);
+	p->latency_per_kb_ns = ssd_model_scale(p->latency_per_kb_ns,
+					       p->time_scale);
+	p->seek_min_ns = ssd_model_scale(p->seek_min_ns, p->time_scale);
+	p->seek_max_ns = ssd_model_scale(p->seek_max_ns, p->time_scale);
+	p->rotation_ns = ssd_model_scale(p->rotation_ns, p->time_scale);
+}
+
+static bool ssdm_dist_zero(const struct ssd_model_dist *dist)
+{
+	return !dist->points[dist->nr - 1].ns;
+}
+
+static bool ssdm_no_latency(const struct ssd_model_profile *p)
+{
+	return ssdm_dist_zero(&p->latency[SSD_MODEL_READ]) &&
+	       ssdm_dist_zero(&p->latency[SSD_MODEL_WRITE]) &&
+	       ssdm_dist_zero(&p->latency[SSD_MODEL_FLUSH]) &&
+	       ssdm_dist_zero(&p->service) && !p->latency_per_kb_ns;
+}
+
+/**
+ * ssd_model_media_init - make media
+ * @media: to be set up
+ * @profile: what it is to be like; copied
+ *
+ * Return: 0, -EINVAL if the longest seek is shorter than the shortest, or
+ * -ENOMEM.
+ */
+int ssd_model_media_init(struct ssd_model_media *media,
+			 const struct ssd_model_profile *profile)
+{
+	struct ssd_model_profile *p = &media->profile;
+
+	if (profile->seek_max_ns < profile->seek_min_ns)
+		return -EINVAL;
+	memset(media, 0, sizeof(*media));
+	*p = *profile;
+	ssdm_scale_profile(p);
+	/* bytes * 1000 / (MB/s) is ns; percents make that 10 / (MB/s). */
+	media->link_cost = 10 * p->time_scale;
+	media->arm = p->rotational && (p->seek_max_ns || p->rotation_ns);
+	media->shared = p->units || p->bandwidth_mbs || media->arm;
+	media->instant = !media->shared && ssdm_no_latency(p);
+	if (p->units)
+		media->unit_free = kvcalloc(p->units, sizeof(u64), GFP_KERNEL);
+	return p->units && !media->unit_free ? -ENOMEM : 0;
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_media_init, "SSD_MODEL");
+
+/**
+ * ssd_model_media_exit - free what ssd_model_media_init() allocated
+ * @media: the media
+ */
+void ssd_model_media_exit(struct ssd_model_media *media)
+{
+	kvfree(media->unit_free);
+	media->unit_free = NULL;
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_media_exit, "SSD_MODEL");
+
+/* The earliest unit has become free later: move it down the heap. */
+static void ssdm_sift(u64 *heap, u32 nr, u64 later)
+{
+	u32 at = 0, child;
+
+	while ((child = 2 * at + 1) < nr) {
+		if (child + 1 < nr && heap[child + 1] < heap[child])
+			child++;
+		if (later <= heap[child])
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = later;
+}
+
+/* Returns when a unit is done with the command. */
+static u64 ssdm_serve(struct ssd_model_media *media,
+		      const struct ssd_model_access *a, u64 now)
+{
+	const struct ssd_model_profile *p = &media->profile;
+	u64 ns = ssdm_time(&p->service, a, SSD_MODEL_DRAW_SERVICE);
+	u64 done;
+
+	if (!p->units)
+		return now + ns;
+	done = max(now, media->unit_free[0]) + ns;
+	ssdm_sift(media->unit_free, p->units, done);
+	media->unit_ns += ns;
+	return done;
+}
+
+static u64 ssdm_latency(const struct ssd_model_media *media,
+			const struct ssd_model_access *a)
+{
+	u64 ns = ssdm_time(&media->profile.latency[a->op], a,
+			   SSD_MODEL_DRAW_LATENCY);
+
+	if (media->profile.latency_per_kb_ns && a->bytes > SZ_4K)
+		ns += media->profile.latency_per_kb_ns *
+		      (a->bytes - SZ_4K) / SZ_1K;
+	return ns;
+}
+
+/*
+ * Returns when the link is done. Fractions of a ns are kept while the link is
+ * busy, so that many transfers together take what one as long would.
+ */
+static u64 ssdm_transfer(struct ssd_model_media *media, u32 bytes, u64 now)
+{
+	u64 cost = (u64)bytes * media->link_cost;
+
+	if (media->link_free < now) {
+		media->link_free = now;
+		media->link_rest = 0;
+	}
+	cost += media->link_rest;
+	media->link_free += div64_u64_rem(cost, media->profile.bandwidth_mbs,
+					  &media->link_rest);
+	return media->link_free;
+}
+
+static u64 ssdm_distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static u64 ssdm_seek_ns(const struct ssd_model_media *media,
+			const struct ssd_model_access *a)
+{
+	const struct ssd_model_profile *p = &media->profile;
+	u64 way = ssdm_distance(a->sector, media->arm_sector);
+	u64 part = div64_u64(way << 28, p->sectors);
+	u64 draw = ssd_model_draw(a->seed, a->number, SSD_MODEL_DRAW_ROTATION);
+
+	/* part is 2^28 times a share; its root is 2^30 times the share's. */
+	return p->seek_min_ns +
+	       mul_u64_u32_shr(p->seek_max_ns - p->seek_min_ns,
+			       int_sqrt64(part << 32), SSDM_ROOT_BITS) +
+	       mul_u64_u32_shr(p->rotation_ns, draw >> 32, 32);
+}
+
+/* Returns when the arm is where the command begins, and sends it there. */
+static u64 ssdm_seek(struct ssd_model_media *media,
+		     const struct ssd_model_access *a, u64 now)
+{
+	u64 there = max(now, media->arm_free);
+
+	if (a->sector != media->arm_sector)
+		there += ssdm_seek_ns(media, a);
+	media->arm_sector = a->sector + (a->bytes >> SECTOR_SHIFT);
+	media->arm_free = there;
+	return there;
+}
+
+/**
+ * ssd_model_media_admit - let a command in
+ * @media: the media
+ * @access: the command
+ * @now: time in ns, never less than in the call before
+ *
+ * Calls must not overlap if @media->shared.
+ *
+ * Return: time when the command completes.
+ */
+u64 ssd_model_media_admit(struct ssd_model_media *media,
+			  const struct ssd_model_access *access, u64 now)
+{
+	u64 done;
+
+	if (access->op == SSD_MODEL_FLUSH)
+		return now + ssdm_latency(media, access);
+	if (media->arm)
+		now = ssdm_seek(media, access, now);
+	done = ssdm_serve(media, access, now) + ssdm_latency(media, access);
+	if (media->profile.bandwidth_mbs) {
+		u64 moved = ssdm_transfer(media, access->bytes, now);
+
+		/* The arm cannot leave before. */
+		media->arm_free = max(media->arm_free, moved);
+		done = max(done, moved);
+	}
+	return done;
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_media_admit, "SSD_MODEL");
+
+/**
+ * ssd_model_media_busy - how long the units have worked
+ * @media: the media
+ * @now: time in ns, not less than at the last admission
+ *
+ * Return: sum over all units up to @now, in ns.
+ */
+u64 ssd_model_media_busy(const struct ssd_model_media *media, u64 now)
+{
+	u64 busy = media->unit_ns;
+	u32 i;
+
+	/* A unit that becomes free later has no pause until then. */
+	for (i = 0; i < media->profile.units; i++) {
+		if (media->unit_free[i] > now)
+			busy -= media->unit_free[i] - now;
+	}
+	return busy;
+}
+EXPORT_SYMBOL_NS_GPL(ssd_model_media_busy, "SSD_MODEL");
