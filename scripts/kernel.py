@@ -24,16 +24,27 @@ QEMU = os.path.join(ROOT, "tools/testing/selftests/block-plug/qemu")
 CONFIG = os.path.join(QEMU, "kernel.config")
 DEBUG = os.path.join(QEMU, "debug.config")
 OFF = os.path.join(BUILD, "off.config")
+SELFTESTS = os.path.dirname(QEMU)
+MODEL = os.path.join(SELFTESTS, "ssd_model")
+BASELINES = os.path.join(SELFTESTS, "bench/baselines")
+
+# Unpatched, but for what a baseline of the benchmarks takes away.
+NOPLUG = os.path.join(BUILD, "linux-7.3-noplug")
+RFCERA = os.path.join(BUILD, "linux-7.3-rfcera")
 
 # The directories with the hooks, and the users of struct blk_plug outside.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
 
+BOOTABLE = ["bzImage", "modules"]
+
 # name: (source tree, output directory, config fragments, targets)
 VARIANTS = {
-    "patched": (TREE, "o-kernel", [CONFIG], ["bzImage"]),
-    "debug": (TREE, "o-debug", [CONFIG, DEBUG], ["bzImage"]),
+    "patched": (TREE, "o-kernel", [CONFIG], BOOTABLE),
+    "debug": (TREE, "o-debug", [CONFIG, DEBUG], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
-    "base": (BASE, "o-kernel", [CONFIG], ["bzImage"]),
+    "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
+    "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
+    "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
 }
 
 # Printed steps of a first build, for the estimate; later ones remember.
@@ -90,19 +101,38 @@ def quiet(command, what):
     return done.stdout
 
 
-def ensure_base_tree():
-    """Check the unpatched source out beside the patched one."""
+def ensure_unpatched(tree):
+    """Check the unpatched source out beside the patched one; returns its
+    commit."""
     head = quiet(["git", "-C", TREE, "rev-parse", "base"], "git").strip()
-    if os.path.isdir(BASE):
-        is_head = quiet(["git", "-C", BASE, "rev-parse", "HEAD"], "git").strip()
+    name = os.path.basename(tree)
+    if os.path.isdir(tree):
+        is_head = quiet(["git", "-C", tree, "rev-parse", "HEAD"], "git").strip()
         if is_head != head:
-            quiet(["git", "-C", BASE, "checkout", "-q", "--detach", head],
-                  "checkout of the base commit")
-        return
-    print("base tree: checking out", flush=True)
+            quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
+                  "checkout of " + name)
+        return head
+    print("%s: checking out" % name, flush=True)
     quiet(["git", "-C", TREE, "worktree", "prune"], "git worktree")
-    quiet(["git", "-C", TREE, "worktree", "add", "-q", "--detach", BASE, head],
+    quiet(["git", "-C", TREE, "worktree", "add", "-q", "--detach", tree, head],
+          "checkout of " + name)
+    return head
+
+
+def ensure_baseline(tree):
+    """An unpatched tree with the one patch of its name applied."""
+    head = ensure_unpatched(tree)
+    patch = os.path.join(BASELINES, tree.rsplit("-", 1)[1] + ".patch")
+    with open(patch, "rb") as text:
+        wanted = "%s %s" % (head, hashlib.sha256(text.read()).hexdigest())
+    stamp = os.path.join(tree, "o-baseline")
+    if os.path.exists(stamp) and open(stamp, encoding="ascii").read() == wanted:
+        return
+    quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
           "checkout of the base commit")
+    quiet(["git", "-C", tree, "apply", patch], "git apply " + patch)
+    with open(stamp, "w", encoding="ascii") as out:
+        out.write(wanted)
 
 
 def wanted_options(fragments):
@@ -145,7 +175,7 @@ def configure(variant):
            "-O", path, os.path.join(path, ".config"), *fragments],
           "merge_config.sh")
     quiet(make_command(tree, out, "olddefconfig"), "olddefconfig")
-    unpatched = ["CONFIG_BLK_PLUG_POLICY"] if tree == BASE else []
+    unpatched = ["CONFIG_BLK_PLUG_POLICY"] if tree != TREE else []
     check_config(os.path.join(path, ".config"), wanted_options(fragments),
                  unpatched)
     with open(stamp, "w", encoding="ascii") as out_file:
@@ -229,7 +259,9 @@ def build_locked(variant):
         with open(OFF, "w", encoding="ascii") as fragment:
             fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n")
     if tree == BASE:
-        ensure_base_tree()
+        ensure_unpatched(tree)
+    elif tree != TREE:
+        ensure_baseline(tree)
     configure(variant)
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)
@@ -242,6 +274,21 @@ def build_locked(variant):
     remember_steps(path, progress.steps)
     progress.done()
     return path
+
+
+def model(variant):
+    """Build the model SSD for a kernel built already; the .ko files, in the
+    order to load them."""
+    tree, out, _, _ = VARIANTS[variant]
+    where = os.path.join(output(variant), "ssd_model")
+    os.makedirs(where, exist_ok=True)
+    with open(os.path.join(BUILD, ".lock-model"), "w", encoding="ascii") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        quiet(make_command(tree, out, "M=" + MODEL, "MO=" + where, "modules"),
+              "ssd_model for the %s kernel" % variant)
+    return [os.path.join(output(variant), "lib/kunit/kunit.ko")] + [
+        os.path.join(where, name + ".ko")
+        for name in ("ssd_model", "ssd_model_kunit")]
 
 
 def main():

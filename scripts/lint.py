@@ -138,12 +138,29 @@ def warnings(variant, objects):
 def compiler(report):
     """sparse and W=1, against the unpatched kernel."""
     changed, new = touched_objects()
-    kernel.ensure_base_tree()
+    kernel.ensure_unpatched(kernel.BASE)
     before = warnings("base", changed)
     added = warnings("patched", changed + new) - before
     report.check(changed and not added,
                  "sparse and W=1 add nothing over the base",
                  "\n".join("%s: %s" % key for key in added))
+
+
+def module(report):
+    """The model SSD is new: no warning at all."""
+    tree = kernel.TREE
+    text = kernel.quiet(kernel.make_command(
+        tree, OUT, *SPARSE, "M=" + kernel.MODEL,
+        "MO=" + os.path.join(tree, OUT, "ssd_model"), "clean", "modules",
+        "KBUILD_MODPOST_WARN=1"), "make of ssd_model")
+    found = [line for line in text.splitlines()
+             if re.match(r"\S+:\d+:\d+: ", line)]
+    report.check(not found, "sparse and W=1: ssd_model", "\n".join(found))
+    script = os.path.join(tree, "scripts/checkpatch.pl")
+    names = git_files(os.path.relpath(kernel.MODEL, kernel.ROOT) + "/*.[ch]")
+    text, good = run("perl", script, "--strict", "--no-tree", "--no-summary",
+                     "--show-types", "-f", *names)
+    report.check(good and names, "checkpatch ssd_model", text)
 
 
 def main():
@@ -156,6 +173,7 @@ def main():
     maintainers(report)
     try:
         compiler(report)
+        module(report)
     except kernel.BuildError as error:
         report.check(False, "sparse and W=1 add nothing over the base",
                      str(error))
