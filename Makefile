@@ -7,13 +7,14 @@ QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
 export KSRC FROM ACCEL
 
-.PHONY: help setup run check kernel tree refresh kunit selftest series lint \
+.PHONY: help setup run bench check kernel tree refresh kunit selftest series lint \
 	shell clean
 
 help:
 	@echo 'Verbs:'
 	@echo '  setup     install the Debian packages that are missing'
 	@echo '  run       boot the patched kernel, compare the policies on NVMe'
+	@echo '  bench     policies and baselines on modelled SSDs; see SUITE'
 	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
 	@echo '  kernel    build the patched kernel'
 	@echo '  tree      $(TREE): base commit and the series, as git commits'
@@ -27,6 +28,9 @@ help:
 	@echo 'Variables:'
 	@echo '  KSRC=dir      use this Linux $(KVER) source, which is only read'
 	@echo '  MODES="a b"   policies that "run" compares (default: all)'
+	@echo '  SUITE="a b"   what "bench" measures (default: cpu rfc nvme), or all'
+	@echo '  RUNS=n        runs of each cell of "bench", each with its own seed'
+	@echo '  COMPARE=json  records of an earlier "bench" to compare with'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  DEBUG=1       "kernel", "selftest", "shell": KASAN and lockdep'
 	@echo '  ACCEL=name    auto (default), tcg or kvm, for boots not timed'
@@ -51,6 +55,10 @@ series: tree
 
 run: kernel
 	@python3 $(BENCH)/run.py --modes '$(MODES)'
+
+bench: kernel
+	@python3 $(BENCH)/bench.py --suite '$(SUITE)' \
+		$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
 
 kunit: tree
 	@python3 scripts/kunit.py

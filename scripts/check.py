@@ -14,6 +14,7 @@ import tap
 
 PYTHON = sys.executable
 SCRIPTS = os.path.join(kernel.ROOT, "scripts")
+BENCH = os.path.join(kernel.SELFTESTS, "bench")
 
 
 def script(name, *args):
@@ -35,11 +36,15 @@ PLAIN = "git am of the mails makes the tree"
 LANES = [
     [("cost of always", script("cost.py")),
      ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
+     ("laboratory", script("labtest.py")),
+     ("model against simulation", [PYTHON, os.path.join(BENCH,
+                                                        "crosscheck.py")]),
      ("selftests", script("selftest.py"))],
     [(PLAIN, script("series.py", "verify")),
      ("option off", script("identity.py")),
      ("kunit", script("kunit.py")),
      ("lint", script("lint.py")),
+     ("host tools", script("unittests.py")),
      ("series tools", script("test_series.py"))],
 ]
 

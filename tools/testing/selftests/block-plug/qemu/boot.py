@@ -287,9 +287,11 @@ def cpus(guest):
 
 
 def accel_args(guest, accel):
-    """icount's virtual time runs by instructions, so that a run repeats."""
+    """icount's virtual time runs by instructions, so that a run repeats. So
+    that it really does, chance and the date are the same in each."""
     if guest.icount:
-        return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+        return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
+                "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
     if accel == "kvm":
         return ["-accel", "kvm"]
     # With a thread per CPU, QEMU 7.2 can let a CPU run into a breakpoint of

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""make bench: policies and today's baselines, side by side, repeatably.
+
+Every suite boots the unpatched and the patched kernel, of one configuration,
+in guests whose time follows the number of instructions, and loads devices that
+ssd_model models. A benchmark fails when its environment does, never because of
+a speed.
+"""
+import argparse
+import contextlib
+import fcntl
+import os
+import sys
+
+import kernels
+import lab
+import suites
+
+sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
+import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+
+
+class UsageError(Exception):
+    """What was asked for is not on offer."""
+
+
+def pick(text):
+    """The suites named, or all, or the default."""
+    names = text.replace(",", " ").split() or suites.DEFAULT
+    if names == ["all"]:
+        names = list(suites.SUITES)
+    for name in names:
+        if name not in suites.SUITES:
+            raise UsageError("SUITE: '%s' is none of: %s, all" % (
+                name, ", ".join(suites.SUITES)))
+    return [suites.SUITES[name] for name in names]
+
+
+def commit():
+    """Which state of the repository was measured."""
+    head = lab.kernel.quiet(["git", "-C", lab.ROOT, "rev-parse", "--short=12",
+                             "HEAD"], "git").strip()
+    dirty = lab.kernel.quiet(["git", "-C", lab.ROOT, "status", "--porcelain"],
+                             "git").strip()
+    return head + ("+changes" if dirty else "")
+
+
+def path_of(name, end):
+    """A result file."""
+    return os.path.join(lab.OUT, name + end)
+
+
+def run_suite(suite, runs, known, head):
+    """Measure, save and show a suite; its section of the report."""
+    print("\n== %s ==\nClaim: %s" % (suite.name, suite.claim), flush=True)
+    wanted = suite.make(runs or suite.runs)
+    records, machines = lab.measure(wanted, suite.name, head)
+    command = "make bench SUITE=%s" % suite.name
+    if runs:
+        command += " RUNS=%d" % runs
+    meta = {"suite": suite.name, "claim": suite.claim, "note": suite.note,
+            "command": command, "kernels": known, "machines": machines}
+    plugreport.save(path_of(suite.name, ".json"), records, meta)
+    return show(suite.name, records, meta)
+
+
+def section(name, records, meta):
+    """A suite's part of the report; its plots are drawn."""
+    summary = plugreport.summarise(records)
+    details = suites.SUITES[name].details
+    return {"suite": name, "claim": meta["claim"], "command": meta["command"],
+            "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
+            "details": details(summary) if details else [], "cells": summary,
+            "plots": plugreport.plots(summary, lab.OUT, name)}
+
+
+def show(name, records, meta):
+    """The table on the terminal; a report's section."""
+    made = section(name, records, meta)
+    print("\n".join([plugreport.table(made["cells"],
+                                      suites.SUITES[name].columns),
+                     *made["details"], meta["note"]]))
+    print("Records and plots: %s" % os.path.relpath(
+        path_of(name, ".json"), lab.ROOT))
+    return made
+
+
+def sections_of_others(done):
+    """Suites measured earlier stay in the report."""
+    return [section(name, *plugreport.load(path_of(name, ".json")))
+            for name in suites.SUITES if name not in done
+            and os.path.exists(path_of(name, ".json"))]
+
+
+@contextlib.contextmanager
+def alone():
+    """Two at once would write each other's files."""
+    os.makedirs(lab.OUT, exist_ok=True)
+    with open(path_of(".lock", ""), "w", encoding="ascii") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise lab.LabError("another 'make bench' is running") from error
+        yield
+
+
+def measure(chosen, runs):
+    """Measure the suites, and write the report; their names."""
+    known = kernels.prepare([cell for suite in chosen
+                             for cell in suite.make(1)])
+    print(kernels.text(known), flush=True)
+    head = commit()
+    sections = [run_suite(suite, runs, known, head) for suite in chosen]
+    names = [made["suite"] for made in sections]
+    report = path_of("report", ".html")
+    plugreport.html(sections + sections_of_others(names), report,
+                    "plug_policy: benchmarks")
+    print("Report: %s" % os.path.relpath(report, lab.ROOT))
+    return names
+
+
+def compare(old, names):
+    """What the suites just measured changed."""
+    new = [record for name in names
+           for record in plugreport.load(path_of(name, ".json"))[0]]
+    old = [record for record in old if record.get("suite") in names]
+    print(plugreport.compare_text(plugreport.compare(old, new)))
+
+
+def run(args):
+    """Everything; what was asked for is checked first."""
+    chosen = pick(args.suite)
+    if args.runs < 0:
+        raise UsageError("RUNS: %d is no number of runs" % args.runs)
+    old = plugreport.load(args.compare)[0] if args.compare else None
+    with alone():
+        names = measure(chosen, args.runs)
+        if old is not None:
+            compare(old, names)
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--suite", default="", metavar="'a b'",
+                        help="all, or of: %s (default: %s)" % (
+                            ", ".join(suites.SUITES),
+                            " ".join(suites.DEFAULT)))
+    parser.add_argument("--runs", type=int, default=0,
+                        help="runs of each cell, each with its own seed")
+    parser.add_argument("--compare", default="", metavar="OLD.json",
+                        help="print what changed beyond the noise")
+    args = parser.parse_args()
+    try:
+        run(args)
+    except (UsageError, plugreport.ReportError, lab.profiles.ProfileError,
+            lab.kernel.BuildError, lab.LabError, lab.boot.UsageError) as error:
+        sys.exit("bench: %s" % error)
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measure cells in guests whose time follows the instruction count."""
+import concurrent.futures
+import os
+import queue
+import re
+import shutil
+import sys
+import threading
+import time
+
+import cells as c
+import profiles
+import records
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, "../../../../.."))
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+
+import guest  # noqa: E402 pylint: disable=wrong-import-position
+import kernel  # noqa: E402 pylint: disable=wrong-import-position
+from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
+
+OUT = os.path.join(ROOT, "build/bench")
+PARTS = ("guest.sh", "guest_fio.sh", "guest_nvme.sh")
+CELLS_PER_BOOT = 24
+SECONDS_PER_BOOT = 1500
+
+
+# It polls, and takes the time it takes.
+NVME_PROFILE = {"poll_queues": "1", "time_scale": "100"}
+
+
+class LabError(Exception):
+    """The laboratory does not work; it says nothing about speed."""
+
+
+# --- what a guest is told ----------------------------------------------------
+
+def settings(cell, profile, workload):
+    """The device of a cell, as guest.sh takes it."""
+    merged = dict(profile)
+    merged.update(workload.settings)
+    merged["seed"] = str(cell.seed)
+    if not workload.polled:
+        merged["poll_queues"] = "0"
+    return " ".join("%s=%s" % item for item in merged.items())
+
+
+def plan_line(number, cell, known):
+    """The call of guest.sh's cell(), or of nvme_cell()."""
+    profile, workload = known[cell.profile], c.WORKLOADS[cell.workload]
+    command = " ".join(workload.command(profile, cell.seed))
+    if cell.profile == c.NVME:
+        return "nvme_cell %d %s %s" % (number, cell.policy, command)
+    return "cell %d %s %d '%s' %s" % (
+        number, cell.policy, workload.devices,
+        settings(cell, profile, workload), command)
+
+
+def write_plan(path, name, numbered, known):
+    """The guest's job."""
+    lines = ["set -eu", *(". /%s" % part for part in PARTS), "begin " + name]
+    lines += [plan_line(number, cell, known) for number, cell in numbered]
+    with open(path, "w", encoding="ascii") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+def with_libraries(program):
+    """SRC:DST of a host's program and what it links, for a guest."""
+    path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    if not path:
+        raise LabError("%s is missing: make setup" % program)
+    libraries = re.findall(r"(/\S+) \(", kernel.quiet(["ldd", path], "ldd"))
+    return ["%s:/bin/%s" % (path, program)] + [
+        "%s:%s" % (name, name) for name in libraries]
+
+
+def guest_files(modules, numbered):
+    """What a guest needs besides the initramfs."""
+    files = ["%s:/%s" % (os.path.join(HERE, part), part) for part in PARTS]
+    files += ["%s:/modules/%s" % (path, os.path.basename(path))
+              for path in modules]
+    if any(isinstance(c.WORKLOADS[cell.workload], c.Fio)
+           for _, cell in numbered):
+        files += with_libraries("mkfs.xfs") + with_libraries("iostat")
+    return tuple(dict.fromkeys(files))
+
+
+# --- boots -------------------------------------------------------------------
+
+def chunks(wanted):
+    """[(kernel, [(number, cell)])]: what one guest each measures."""
+    by_kernel = {}
+    for number, cell in enumerate(wanted):
+        by_kernel.setdefault(cell.kernel, []).append((number, cell))
+    found = [(name, numbered[at:at + CELLS_PER_BOOT])
+             for name, numbered in by_kernel.items()
+             for at in range(0, len(numbered), CELLS_PER_BOOT)]
+    return sorted(found, key=lambda chunk: -len(chunk[1]))
+
+
+def boot_chunk(index, name, numbered, lab):
+    """Boot one guest for its part of the plan."""
+    out = os.path.join(OUT, "guests", "%s-%02d-%s" % (
+        numbered[0][1].suite, index, name))
+    os.makedirs(out, exist_ok=True)
+    job = os.path.join(out, "job")
+    write_plan(job, name, numbered, lab.known)
+    on_nvme = any(cell.profile == c.NVME for _, cell in numbered)
+    result = boot.boot(boot.Guest(
+        kernel=kernel.image(c.BUILDS[name]), initramfs=lab.initramfs, job=job,
+        files=guest_files(lab.modules[name], numbered), out=out,
+        name="bench %s" % name, icount=True, smp=1, mem=2048,
+        disks=("null:1g",) if on_nvme else (), trace_doorbells=on_nvme,
+        timeout=SECONDS_PER_BOOT, on_line=lab.take))
+    if result.status != "pass":
+        errors = [line[6:] for line in result.lines if line[:6] == "error "]
+        raise LabError("%s kernel: %s; see %s" % (
+            name, errors[0] if errors else result.reason, result.log))
+    if on_nvme:
+        lab.take_marks(result)
+
+
+class Lab:
+    """Kernels, modules and the initramfs, and what guests have said."""
+
+    def __init__(self, wanted, known):
+        self.known = {**known, c.NVME: NVME_PROFILE}
+        self.total = len(wanted)
+        self.found = {}
+        self.fio = {}
+        self.machines = []
+        self.lock = threading.Lock()
+        names = list(dict.fromkeys(cell.kernel for cell in wanted))
+        self.modules = {name: kernel.model(c.BUILDS[name]) for name in names}
+        self.initramfs = guest.initramfs()
+        self.start = time.monotonic()
+
+    def take(self, line):
+        """A line from a guest, while it runs."""
+        kind, *rest = line.split()
+        words = dict(word.split("=", 1) for word in rest if "=" in word)
+        with self.lock:
+            if kind == "cell":
+                self.found.setdefault(int(words["id"]), {}).update(words)
+            elif kind == "fio":
+                self.fio[int(rest[0])] = line.split(" ", 2)[2]
+            elif kind == "machine":
+                self.machines.append(words)
+
+    def take_marks(self, result):
+        """The doorbells that the emulated controller counted."""
+        for mark in result.marks:
+            number, _, end = mark.name.partition(".")
+            if end == "begin":
+                rang = result.between(mark.name, number + ".end")
+                self.found[int(number)]["dev_doorbells"] = sum(rang.values())
+
+    def progress(self, what):
+        """Says how far it is and how long it will go on."""
+        done, spent = len(self.found), time.monotonic() - self.start
+        left = "%d s" % (spent * (self.total - done) / done) if done else "?"
+        print("%s: %d of %d cells, %d s, about %s left"
+              % (what, done, self.total, spent, left), flush=True)
+
+
+def run_parts(parts, lab, what):
+    """All boots, one guest per CPU, each CPU with one guest."""
+    cpus = queue.Queue()
+    for cpu in sorted(os.sched_getaffinity(0)):
+        cpus.put(cpu)
+
+    def pin():
+        os.sched_setaffinity(0, {cpus.get()})
+
+    with concurrent.futures.ThreadPoolExecutor(
+            len(os.sched_getaffinity(0)), initializer=pin) as pool:
+        jobs = [pool.submit(boot_chunk, index, *part, lab)
+                for index, part in enumerate(parts)]
+        with guest.interruptible():
+            wait(jobs, lab, what)
+
+
+def wait(jobs, lab, what):
+    """Until all jobs are done, or one has failed."""
+    pending = set(jobs)
+    while pending:
+        done, pending = concurrent.futures.wait(
+            pending, timeout=10, return_when="FIRST_EXCEPTION")
+        for job in done:
+            if job.exception():
+                for other in pending:
+                    other.cancel()
+                job.result()
+        lab.progress(what)
+
+
+# --- results -----------------------------------------------------------------
+
+def measure(wanted, what, commit, known=None):
+    """The records of the cells, in order, and the machines they ran on.
+
+    known: the profiles, if they are not those of profiles.ini.
+    """
+    lab = Lab(wanted, known or profiles.load())
+    run_parts(chunks(wanted), lab, what)
+    missing = set(range(len(wanted))) - set(lab.found)
+    if missing:
+        raise LabError("%d cells were not reported, such as %s"
+                       % (len(missing), wanted[min(missing)]))
+    return [records.make(cell, lab.known[cell.profile], lab.found[number],
+                         lab.fio.get(number), commit)
+            for number, cell in enumerate(wanted)], lab.machines

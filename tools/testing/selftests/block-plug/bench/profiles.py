@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The modelled devices, as profiles.ini describes them."""
+import configparser
+import os
+
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "profiles.ini")
+
+
+class ProfileError(Exception):
+    """profiles.ini, or what was asked of it, is wrong."""
+
+
+def load(path=PATH):
+    """{name: {key: text}}, with what is common filled in."""
+    parser = configparser.ConfigParser(
+        default_section="common", delimiters=("=",), comment_prefixes=(";",),
+        interpolation=None, strict=True)
+    parser.optionxform = str
+    try:
+        with open(path, encoding="ascii") as text:
+            parser.read_file(text)
+    except (OSError, configparser.Error, UnicodeDecodeError) as error:
+        raise ProfileError(str(error)) from error
+    found = {name: dict(parser[name]) for name in parser.sections()}
+    for name, keys in found.items():
+        for key, value in keys.items():
+            if not value or " " in value:
+                raise ProfileError("%s: [%s] %s: '%s' is not one word"
+                                   % (path, name, key, value))
+    return found
+
+
+def scale(profile):
+    """How much slower than a real machine the device is made."""
+    return int(profile["time_scale"]) / 100
+
+
+def settings(profile, **changes):
+    """A profile as the words that guest.sh takes."""
+    keys = {**profile, **{key.replace("__", "."): value
+                          for key, value in changes.items()}}
+    return " ".join("%s=%s" % item for item in keys.items())
