@@ -153,8 +153,10 @@ def module(report):
         tree, OUT, *SPARSE, "M=" + kernel.MODEL,
         "MO=" + os.path.join(tree, OUT, "ssd_model"), "clean", "modules",
         "KBUILD_MODPOST_WARN=1"), "make of ssd_model")
+    # sparse 0.6.4 says so of the MODULE_ lines of every module.
     found = [line for line in text.splitlines()
-             if re.match(r"\S+:\d+:\d+: ", line)]
+             if re.match(r"\S+:\d+:\d+: ", line)
+             and "bad constant expression" not in line]
     report.check(not found, "sparse and W=1: ssd_model", "\n".join(found))
     script = os.path.join(tree, "scripts/checkpatch.pl")
     names = git_files(os.path.relpath(kernel.MODEL, kernel.ROOT) + "/*.[ch]")

@@ -31,6 +31,22 @@ struct ssdm_item {
 	struct ssd_model_dev *dev;
 };
 
+/**
+ * struct ssdm_attr - a file that sets a member of the configuration
+ * @attr: for configfs
+ * @offset: of the member
+ * @preset: what a new directory has
+ * @least: that a number may be
+ * @most: that a number may be
+ */
+struct ssdm_attr {
+	struct configfs_attribute attr;
+	size_t offset;
+	const char *preset;
+	u64 least;
+	u64 most;
+};
+
 static struct ssdm_item *ssdm_item(struct config_item *item)
 {
 	return container_of(to_config_group(item), struct ssdm_item, group);
@@ -62,13 +78,28 @@ static int ssdm_parse_number(u64 *value, const char *page, size_t count,
 	return 0;
 }
 
-static ssize_t ssdm_store_number(struct ssdm_item *item, u64 *field,
-				 const char *page, size_t count, u64 least,
-				 u64 most)
+static void *ssdm_field(struct ssdm_item *item, const struct ssdm_attr *attr)
 {
+	return (void *)&item->config + attr->offset;
+}
+
+static ssize_t ssdm_number_show(struct ssdm_item *item,
+				const struct ssdm_attr *attr, char *page)
+{
+	const u64 *field = ssdm_field(item, attr);
+
+	guard(mutex)(&item->lock);
+	return sprintf(page, "%llu\n", *field);
+}
+
+static ssize_t ssdm_number_store(struct ssdm_item *item,
+				 const struct ssdm_attr *attr,
+				 const char *page, size_t count)
+{
+	u64 *field = ssdm_field(item, attr);
 	u64 value;
 
-	if (ssdm_parse_number(&value, page, count, least, most))
+	if (ssdm_parse_number(&value, page, count, attr->least, attr->most))
 		return -EINVAL;
 	guard(mutex)(&item->lock);
 	if (item->dev)
@@ -77,10 +108,20 @@ static ssize_t ssdm_store_number(struct ssdm_item *item, u64 *field,
 	return count;
 }
 
-static ssize_t ssdm_store_dist(struct ssdm_item *item,
-			       struct ssd_model_dist_attr *field,
+static ssize_t ssdm_dist_show(struct ssdm_item *item,
+			      const struct ssdm_attr *attr, char *page)
+{
+	const struct ssd_model_dist_attr *field = ssdm_field(item, attr);
+
+	guard(mutex)(&item->lock);
+	return sprintf(page, "%s\n", field->text);
+}
+
+static ssize_t ssdm_dist_store(struct ssdm_item *item,
+			       const struct ssdm_attr *attr,
 			       const char *page, size_t count)
 {
+	struct ssd_model_dist_attr *field = ssdm_field(item, attr);
 	struct ssd_model_dist dist;
 	char text[SSD_MODEL_DIST_TEXT];
 
@@ -95,41 +136,70 @@ static ssize_t ssdm_store_dist(struct ssdm_item *item,
 	return count;
 }
 
-#define SSDM_NUMBER_ATTR(name, def, least, most)			\
+/*
+ * configfs does not tell these functions which attribute is meant, so that each
+ * has its own.
+ */
+#define SSDM_ATTR(name, kind, ...)					\
+static struct ssdm_attr ssdm_attr_##name;				\
+									\
 static ssize_t ssdm_##name##_show(struct config_item *item, char *page)	\
 {									\
-	guard(mutex)(&ssdm_item(item)->lock);				\
-	return sprintf(page, "%llu\n", ssdm_item(item)->config.name);	\
+	return ssdm_##kind##_show(ssdm_item(item), &ssdm_attr_##name,	\
+				  page);				\
 }									\
 									\
 static ssize_t ssdm_##name##_store(struct config_item *item,		\
 				   const char *page, size_t count)	\
 {									\
-	struct ssdm_item *it = ssdm_item(item);				\
-									\
-	return ssdm_store_number(it, &it->config.name, page, count,	\
-				 least, most);				\
+	return ssdm_##kind##_store(ssdm_item(item), &ssdm_attr_##name,	\
+				   page, count);			\
 }									\
-CONFIGFS_ATTR(ssdm_, name);
+									\
+static struct ssdm_attr ssdm_attr_##name = {				\
+	.attr = {							\
+		.ca_name = #name,					\
+		.ca_owner = THIS_MODULE,				\
+		.ca_mode = 0644,					\
+		.show = ssdm_##name##_show,				\
+		.store = ssdm_##name##_store,				\
+	},								\
+	.offset = offsetof(struct ssd_model_config, name),		\
+	__VA_ARGS__							\
+}
 
-#define SSDM_DIST_ATTR(name)						\
-static ssize_t ssdm_##name##_show(struct config_item *item, char *page)	\
-{									\
-	guard(mutex)(&ssdm_item(item)->lock);				\
-	return sprintf(page, "%s\n", ssdm_item(item)->config.name.text); \
-}									\
-									\
-static ssize_t ssdm_##name##_store(struct config_item *item,		\
-				   const char *page, size_t count)	\
-{									\
-	struct ssdm_item *it = ssdm_item(item);				\
-									\
-	return ssdm_store_dist(it, &it->config.name, page, count);	\
-}									\
-CONFIGFS_ATTR(ssdm_, name);
+#define SSDM_NUMBER(name, at_first, from, to)				\
+	SSDM_ATTR(name, number, .preset = at_first, .least = from, .most = to)
 
-SSD_MODEL_NUMBERS(SSDM_NUMBER_ATTR)
-SSD_MODEL_DISTS(SSDM_DIST_ATTR)
+#define SSDM_DIST(name)							\
+	SSDM_ATTR(name, dist, .preset = "fixed:0")
+
+SSDM_NUMBER(size_mb, "1024", 1, 1 << 24);
+SSDM_NUMBER(namespaces, "1", 1, 16);
+SSDM_NUMBER(queues, "1", 1, 1024);
+SSDM_NUMBER(poll_queues, "0", 0, 1024);
+SSDM_NUMBER(depth, "1023", 1, BLK_MQ_MAX_DEPTH);
+SSDM_NUMBER(max_kb, "512", 4, 16384);
+SSDM_NUMBER(backing, "0", 0, 1);
+SSDM_NUMBER(write_cache, "0", 0, 1);
+SSDM_NUMBER(rotational, "0", 0, 1);
+SSDM_NUMBER(seed, "1", 0, U64_MAX);
+SSDM_NUMBER(time_scale, "100", 0, SSD_MODEL_SCALE_MAX);
+SSDM_NUMBER(doorbell_ns, "0", 0, 1000000);
+SSDM_NUMBER(shadow_doorbell, "0", 0, 1);
+SSDM_NUMBER(shadow_idle_ns, "0", 0, SSD_MODEL_NS_MAX);
+SSDM_NUMBER(latency_per_kb_ns, "0", 0, 1000000);
+SSDM_NUMBER(units, "0", 0, SSD_MODEL_UNITS_MAX);
+SSDM_NUMBER(bandwidth_mbs, "0", 0, 1000000);
+SSDM_NUMBER(seek_min_ns, "0", 0, SSD_MODEL_NS_MAX);
+SSDM_NUMBER(seek_max_ns, "0", 0, SSD_MODEL_NS_MAX);
+SSDM_NUMBER(rotation_ns, "0", 0, SSD_MODEL_NS_MAX);
+SSDM_NUMBER(irq_count, "1", 1, 1024);
+SSDM_NUMBER(irq_time_ns, "0", 0, SSD_MODEL_NS_MAX);
+SSDM_DIST(read_latency);
+SSDM_DIST(write_latency);
+SSDM_DIST(flush_latency);
+SSDM_DIST(service);
 
 static int ssdm_power_on(struct ssdm_item *item)
 {
@@ -175,12 +245,34 @@ static ssize_t ssdm_power_store(struct config_item *item, const char *page,
 
 CONFIGFS_ATTR(ssdm_, power);
 
-#define SSDM_ATTR_POINTER(name, ...)	&ssdm_attr_##name,
-
 static struct configfs_attribute *ssdm_attrs[] = {
-	&ssdm_attr_power,
-	SSD_MODEL_NUMBERS(SSDM_ATTR_POINTER)
-	SSD_MODEL_DISTS(SSDM_ATTR_POINTER)
+	&ssdm_attr_power,	/* the first: it has no preset */
+	&ssdm_attr_size_mb.attr,
+	&ssdm_attr_namespaces.attr,
+	&ssdm_attr_queues.attr,
+	&ssdm_attr_poll_queues.attr,
+	&ssdm_attr_depth.attr,
+	&ssdm_attr_max_kb.attr,
+	&ssdm_attr_backing.attr,
+	&ssdm_attr_write_cache.attr,
+	&ssdm_attr_rotational.attr,
+	&ssdm_attr_seed.attr,
+	&ssdm_attr_time_scale.attr,
+	&ssdm_attr_doorbell_ns.attr,
+	&ssdm_attr_shadow_doorbell.attr,
+	&ssdm_attr_shadow_idle_ns.attr,
+	&ssdm_attr_latency_per_kb_ns.attr,
+	&ssdm_attr_units.attr,
+	&ssdm_attr_bandwidth_mbs.attr,
+	&ssdm_attr_seek_min_ns.attr,
+	&ssdm_attr_seek_max_ns.attr,
+	&ssdm_attr_rotation_ns.attr,
+	&ssdm_attr_irq_count.attr,
+	&ssdm_attr_irq_time_ns.attr,
+	&ssdm_attr_read_latency.attr,
+	&ssdm_attr_write_latency.attr,
+	&ssdm_attr_flush_latency.attr,
+	&ssdm_attr_service.attr,
 	NULL,
 };
 
@@ -200,14 +292,17 @@ static const struct config_item_type ssdm_item_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-#define SSDM_NUMBER_DEFAULT(name, def, ...)	.name = (def),
-#define SSDM_DIST_DEFAULT(name)						\
-	.name = { .text = "fixed:0", .dist = { .nr = 1 } },
+/* Writes to all attributes, but for power, what they are at first. */
+static void ssdm_preset(struct config_item *item)
+{
+	struct configfs_attribute **at;
+	const char *text;
 
-static const struct ssd_model_config ssdm_defaults = {
-	SSD_MODEL_NUMBERS(SSDM_NUMBER_DEFAULT)
-	SSD_MODEL_DISTS(SSDM_DIST_DEFAULT)
-};
+	for (at = ssdm_attrs + 1; *at; at++) {
+		text = container_of(*at, struct ssdm_attr, attr)->preset;
+		(*at)->store(item, text, strlen(text));
+	}
+}
 
 static struct config_group *ssdm_make(struct config_group *group,
 				      const char *name)
@@ -220,8 +315,8 @@ static struct config_group *ssdm_make(struct config_group *group,
 	if (!item)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&item->lock);
-	item->config = ssdm_defaults;
 	config_group_init_type_name(&item->group, name, &ssdm_item_type);
+	ssdm_preset(&item->group.cg_item);
 	return &item->group;
 }
 

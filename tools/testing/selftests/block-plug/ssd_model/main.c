@@ -133,8 +133,9 @@ static int ssdm_init_media(struct ssd_model_dev *dev,
 	struct ssd_model_profile p;
 
 	/*
-	 * One by one: GCC was seen to lose part of a distribution that was
-	 * copied by an initializer of the whole.
+	 * Not by an initializer: with -ftrivial-auto-var-init=zero, GCC 12 then
+	 * clears the padding, too, that of the members behind latency[] where
+	 * it would be without that array. That is in the midst of latency[0].
 	 */
 	memset(&p, 0, sizeof(p));
 	p.latency[SSD_MODEL_READ] = c->read_latency.dist;

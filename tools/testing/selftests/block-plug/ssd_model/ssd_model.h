@@ -218,38 +218,6 @@ u64 ssd_model_scale(u64 ns, u32 percent);
  *			up to 7 decimals; the first is 0, the last is 100
  */
 
-/* Name, default, least, most */
-#define SSD_MODEL_NUMBERS(X)						\
-	X(size_mb, 1024, 1, 1 << 24)					\
-	X(namespaces, 1, 1, 16)						\
-	X(queues, 1, 1, 1024)						\
-	X(poll_queues, 0, 0, 1024)					\
-	X(depth, 1023, 1, BLK_MQ_MAX_DEPTH)				\
-	X(max_kb, 512, 4, 16384)					\
-	X(backing, 0, 0, 1)						\
-	X(write_cache, 0, 0, 1)						\
-	X(rotational, 0, 0, 1)						\
-	X(seed, 1, 0, U64_MAX)						\
-	X(time_scale, 100, 0, SSD_MODEL_SCALE_MAX)			\
-	X(doorbell_ns, 0, 0, 1000000)					\
-	X(shadow_doorbell, 0, 0, 1)					\
-	X(shadow_idle_ns, 0, 0, SSD_MODEL_NS_MAX)			\
-	X(latency_per_kb_ns, 0, 0, 1000000)				\
-	X(units, 0, 0, SSD_MODEL_UNITS_MAX)				\
-	X(bandwidth_mbs, 0, 0, 1000000)					\
-	X(seek_min_ns, 0, 0, SSD_MODEL_NS_MAX)				\
-	X(seek_max_ns, 0, 0, SSD_MODEL_NS_MAX)				\
-	X(rotation_ns, 0, 0, SSD_MODEL_NS_MAX)				\
-	X(irq_count, 1, 1, 1024)					\
-	X(irq_time_ns, 0, 0, SSD_MODEL_NS_MAX)
-
-/* All default to "fixed:0". */
-#define SSD_MODEL_DISTS(X)						\
-	X(read_latency)							\
-	X(write_latency)						\
-	X(flush_latency)						\
-	X(service)
-
 #define SSD_MODEL_DIST_TEXT	256
 
 /**
@@ -262,13 +230,34 @@ struct ssd_model_dist_attr {
 	struct ssd_model_dist dist;
 };
 
-#define SSD_MODEL_NUMBER_FIELD(name, ...)	u64 name;
-#define SSD_MODEL_DIST_FIELD(name)		struct ssd_model_dist_attr name;
-
 /* struct ssd_model_config - the attributes above, by their names */
 struct ssd_model_config {
-	SSD_MODEL_NUMBERS(SSD_MODEL_NUMBER_FIELD)
-	SSD_MODEL_DISTS(SSD_MODEL_DIST_FIELD)
+	u64 size_mb;
+	u64 namespaces;
+	u64 queues;
+	u64 poll_queues;
+	u64 depth;
+	u64 max_kb;
+	u64 backing;
+	u64 write_cache;
+	u64 rotational;
+	u64 seed;
+	u64 time_scale;
+	u64 doorbell_ns;
+	u64 shadow_doorbell;
+	u64 shadow_idle_ns;
+	u64 latency_per_kb_ns;
+	u64 units;
+	u64 bandwidth_mbs;
+	u64 seek_min_ns;
+	u64 seek_max_ns;
+	u64 rotation_ns;
+	u64 irq_count;
+	u64 irq_time_ns;
+	struct ssd_model_dist_attr read_latency;
+	struct ssd_model_dist_attr write_latency;
+	struct ssd_model_dist_attr flush_latency;
+	struct ssd_model_dist_attr service;
 };
 
 int ssd_model_config_init(void);
@@ -297,6 +286,14 @@ void ssd_model_config_exit(void);
  * @since: time when @inflight changed last
  * @inflight_ns: integral of @inflight
  * @hist: time spent per bucket
+ *
+ * Shown are the sums over all queues, polled ones, too. So the hist values add
+ * up to the elapsed time multiplied by the number of queues: an idle queue
+ * spends its time in bucket 0. Their buckets are of one queue's commands, not
+ * of the device's. The mean number of commands in flight is the whole device's:
+ * the sum of inflight_ns by the time that elapsed, once. A queue is read after
+ * the other while commands go on, so that sums may be off by what happened
+ * meanwhile.
  */
 struct ssd_model_stats {
 	u64 doorbells;

@@ -16,15 +16,6 @@
 #define SSDM_MD4_50	4965
 #define SSDM_MD4_80	38609
 
-/* A range that @value must lie in: @parts per thousand around @ideal */
-#define ssdm_expect_near(test, value, ideal, parts)			\
-do {									\
-	u64 ideal_ = (ideal), slack_ = div_u64(ideal_ * (parts), 1000);	\
-									\
-	KUNIT_EXPECT_GE(test, (u64)(value), ideal_ - slack_);		\
-	KUNIT_EXPECT_LE(test, (u64)(value), ideal_ + slack_);		\
-} while (0)
-
 /**
  * struct ssdm_queueing - what a run of arrivals came to
  * @wait_ns: mean time in the queue
@@ -34,6 +25,16 @@ struct ssdm_queueing {
 	u64 wait_ns;
 	u64 end;
 };
+
+/* @value must be within @parts per thousand of @ideal. */
+static void ssdm_expect_near(struct kunit *test, u64 value, u64 ideal,
+			     u64 parts)
+{
+	u64 slack = div_u64(ideal * parts, 1000);
+
+	KUNIT_EXPECT_GE(test, value, ideal - slack);
+	KUNIT_EXPECT_LE(test, value, ideal + slack);
+}
 
 static const struct ssd_model_dist ssdm_nothing = { .nr = 1 };
 

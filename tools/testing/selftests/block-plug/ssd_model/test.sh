@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The model SSD's own test: test.sh [DIRECTORY OF THE .ko FILES]
+# The model SSD's own test. Argument: the directory of the .ko files
 #
 # Runs as root, in a guest. With EXACT_TIME=1 a ns is an instruction, and times
 # are checked, too.
+
+# shellcheck disable=SC2317 # functions are called by the names given to check
 
 MODULES=${1:-${MODULES:-/modules}}
 CONFIG=/sys/kernel/config/ssd_model
@@ -26,10 +28,10 @@ verdict()
 # check NAME COMMAND...
 check()
 {
-	name=$1
+	title=$1
 	shift
 	"$@"
-	verdict $? "$name"
+	verdict $? "$title"
 }
 
 # up [ATTRIBUTE=VALUE...]: the device t, without an elevator
@@ -60,6 +62,44 @@ load()
 	plug_load "$@" >/tmp/load || { cat /tmp/load; return 1; }
 }
 
+# What the last load printed
+seen()
+{
+	tr ' ' '\n' </tmp/load | sed -n "s/^$1=//p"
+}
+
+# One I/O after the other: one NUMBER [OPTION...]
+one()
+{
+	number=$1
+	shift
+	load -s 1 -c 1 -d 1 -n "$number" "$@" /dev/tn1
+}
+
+mean_latency()
+{
+	echo $(($(stat latency_sum_ns) / $(stat commands)))
+}
+
+# with TEST ATTRIBUTE=VALUE... -- [ARGUMENT...]: runs TEST on such a device
+with()
+{
+	test=$1
+	attributes=
+	shift
+	while [ "$1" != -- ]; do
+		attributes="$attributes $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086 # none has blanks
+	up $attributes || { down; return 1; }
+	"$test" "$@"
+	rc=$?
+	down || rc=1
+	return "$rc"
+}
+
 # near WHAT SEEN IDEAL PER_MILLE
 near()
 {
@@ -80,54 +120,184 @@ data()
 		load -r verify -a rand-once $option /dev/tn*
 	rc=$?
 	down
-	return $rc
+	return "$rc"
 }
 
 doorbells()
 {
-	up || return
 	load -s 32 -c 32 -d 128 -a rand-once -n 3200 /dev/tn1 &&
 		near "commands" "$(stat commands)" 3200 0 &&
-		near "doorbells" "$(stat doorbells)" 100 20
-	rc=$?
-	down
-	return $rc
+		near "doorbells" "$(stat doorbells)" 100 20 &&
+		near "shadow doorbells" "$(stat shadow_doorbells)" 0 0
 }
 
+# The device looks all the time, and has since it read the partition table.
+shadow_doorbells()
+{
+	load -s 32 -c 32 -d 128 -a rand-once -n 3200 /dev/tn1 &&
+		near "doorbells" "$(stat doorbells)" 0 0 &&
+		near "shadow doorbells" "$(stat shadow_doorbells)" 100 20
+}
+
+# idle DOORBELLS: one command after the other needs so many of 100
+idle()
+{
+	one 100 && near "doorbells" "$(stat doorbells)" "$1" 0 &&
+		near "shadow doorbells" "$(stat shadow_doorbells)" \
+			$((100 - $1)) 0
+}
+
+# Lets go of the CPU for the time of 1000 doorbells
+doorbell_time()
+{
+	one 1000 -W 100 && before=$(seen cpu_ns) && down &&
+		up doorbell_ns=20000 && one 1000 -W 100 &&
+		near "CPU time of doorbells" $(($(seen cpu_ns) - before)) \
+			$((900 * 20000)) 10
+}
+
+# latency MEAN PER_MILLE [OPTION...]
 latency()
 {
-	up read_latency="$1" || return
-	load -s 1 -c 1 -d 1 -n 200 /dev/tn1 &&
-		near "mean latency" \
-			$(($(stat latency_sum_ns) / $(stat commands))) \
-			"$2" "$3"
-	rc=$?
-	down
-	return $rc
+	mean=$1
+	slack=$2
+	shift 2
+	one 200 "$@" && near "mean latency" "$(mean_latency)" "$mean" "$slack"
 }
 
-# What a program sees of 1 ms: that, and little more
+# seen_latency MEAN [OPTION...]: for a program, that and little more
 seen_latency()
 {
-	up read_latency=fixed:1000000 || return
-	load -s 1 -c 1 -d 1 -n 200 /dev/tn1 &&
-		near "ns per I/O" $(($(sed 's/.* ns=\([0-9]*\).*/\1/' \
-			/tmp/load) / 200)) 1000000 20
-	rc=$?
-	down
-	return $rc
+	mean=$1
+	shift
+	one 200 "$@" &&
+		near "ns per I/O" $(($(seen ns) / 200)) "$mean" 20
 }
 
-# 4 units of 100 us: 40000 I/Os per s
 units()
 {
-	up units=4 service=fixed:100000 || return
 	load -s 8 -c 8 -d 64 -n 8000 /dev/tn1 &&
-		near "IOPS" "$(sed 's/.*iops=\([0-9]*\).*/\1/' /tmp/load)" \
-			40000 10
-	rc=$?
+		near "IOPS" "$(seen iops)" "$1" 10 &&
+		near "busy units" "$(stat unit_busy_ns)" \
+			$(($(stat commands) * 100000)) 0 &&
+		near "commands" "$(stat commands)" 8000 2
+}
+
+bandwidth()
+{
+	load -s 8 -c 8 -d 32 -b 64k -n 2000 /dev/tn1 &&
+		near "MB/s" $(($(seen bytes) * 1000 / $(seen ns))) "$1" 10
+}
+
+# Requests that the queue cannot take as a whole
+max_kb()
+{
+	load -b 256k -s 1 -c 1 -d 1 -n 16 /dev/tn1 &&
+		near "commands" "$(stat commands)" 64 0 &&
+		near "bytes" "$(stat bytes)" $((16 * 262144)) 0
+}
+
+# random_latency SEED: the sum of 200
+random_latency()
+{
+	up seed="$1" read_latency=uniform:0-100000 && one 200 >&2 &&
+		stat latency_sum_ns
 	down
-	return $rc
+}
+
+seeds()
+{
+	first=$(random_latency 1)
+	[ "${first:-0}" -gt 0 ] && [ "$(random_latency 1)" = "$first" ] &&
+		[ "$(random_latency 2)" != "$first" ]
+}
+
+flushes()
+{
+	[ "$(cat /sys/block/tn1/queue/write_cache)" = "write back" ] &&
+		[ "$(cat /sys/block/tn1/queue/fua)" -eq 1 ] &&
+		one 100 -r write -f 10 &&
+		near "fsyncs" "$(seen fsyncs)" 10 100 &&
+		near "flushes" "$(stat flushes)" "$(seen fsyncs)" 0 &&
+		near "writes" "$(stat writes)" 100 0 &&
+		near "bytes" "$(stat bytes)" 409600 0 &&
+		near "busy units" "$(stat unit_busy_ns)" 100000 0
+}
+
+no_flushes()
+{
+	[ "$(cat /sys/block/tn1/queue/write_cache)" = "write through" ] &&
+		one 100 -r write -f 10 && near "flushes" "$(stat flushes)" 0 0
+}
+
+# fsync_time NS: 10 fsyncs in 100 writes that take no time
+fsync_time()
+{
+	one 100 -r write -f 10 &&
+		near "ns per fsync" $(($(seen ns) / $(seen fsyncs))) "$1" 20
+}
+
+# A mean seek of random ones is sqrt(x), for a distance x: 8/15 of the way
+# from the shortest to the longest.
+seeks()
+{
+	[ "$(cat /sys/block/tn1/queue/rotational)" -eq 1 ] &&
+		one 200 -a seq && near "first seek" $(($(mean_latency) / 100000)) 0 0 &&
+		echo 0 >"$STATS" &&
+		one 1000 -a rand &&
+		near "random seek" "$(mean_latency)" 526667 60
+}
+
+rotation()
+{
+	one 1000 -a rand && near "rotation" "$(mean_latency)" 400000 60
+}
+
+# With more requests at the elevator than tags, some batches have no last one.
+commits()
+{
+	echo mq-deadline 2>/dev/null >/sys/block/tn1/queue/scheduler || {
+		echo "# no mq-deadline"
+		return 0
+	}
+	load -r write -a rand-once -s 32 -c 32 -d 64 /dev/tn1 &&
+		load -r verify -a rand-once -s 32 -c 32 -d 64 /dev/tn1 &&
+		[ "$(stat commit_rqs)" -gt 0 ]
+}
+
+# A unit is done every 10 us: each 8th command interrupts.
+interrupts()
+{
+	load -s 8 -c 8 -d 64 -n 8000 /dev/tn1 &&
+		near "interrupts" "$(stat interrupts)" 1000 20 &&
+		near "batches" "$(stat completion_batches)" 1000 20
+}
+
+# The time in all buckets is that of all queues; Little's law
+sums()
+{
+	load -s 8 -c 8 -d 8 -n 8000 /dev/tn1 || return
+	cat "$STATS" >/tmp/stats
+	elapsed=$(sed -n 's/^elapsed_ns //p' /tmp/stats)
+	total=0
+	while read -r name value; do
+		case $name in
+		inflight_hist_*) total=$((total + value));;
+		esac
+	done </tmp/stats
+	near "time in buckets" "$total" $((elapsed * $1)) 10 &&
+		near "reads" "$(stat reads)" "$(stat commands)" 0 &&
+		near "commands" "$(stat commands)" 8000 2 &&
+		near "mean in flight" \
+			"$(sed -n 's/^inflight_mean_milli //p' /tmp/stats)" \
+			$(($(stat latency_sum_ns) * 1000 / elapsed)) 20 &&
+		near "up to 8 in flight" "$(stat inflight_hist_16)" 0 0
+}
+
+slow_media()
+{
+	echo 100 >/sys/block/tn1/queue/io_timeout
+	one 4 "$@" && near "errors" "$(seen errors)" 0 0
 }
 
 # refused ATTRIBUTE VALUE
@@ -155,19 +325,134 @@ refusals()
 	refused size_mb 5 || rc=1
 	refused service fixed:5 || rc=1
 	down
-	return $rc
+	return "$rc"
 }
 
+# The attributes, what they are at first, their limits
+ATTRIBUTES="power=0,0,1 size_mb=1024,1,16777216 namespaces=1,1,16
+	queues=1,1,1024 poll_queues=0,0,1024 depth=1023,1,10240
+	max_kb=512,4,16384 backing=0,0,1 write_cache=0,0,1 rotational=0,0,1
+	seed=1,0,18446744073709551615 time_scale=100,0,10000
+	doorbell_ns=0,0,1000000 shadow_doorbell=0,0,1
+	shadow_idle_ns=0,0,10000000000 latency_per_kb_ns=0,0,1000000
+	units=0,0,65536 bandwidth_mbs=0,0,1000000
+	seek_min_ns=0,0,10000000000 seek_max_ns=0,0,10000000000
+	rotation_ns=0,0,10000000000 irq_count=1,1,1024
+	irq_time_ns=0,0,10000000000"
+
+# accepted ATTRIBUTE VALUE
+accepted()
+{
+	echo "$2" >"$CONFIG/t/$1" && [ "$(cat "$CONFIG/t/$1")" = "$2" ] && return
+	echo "# $1 did not take '$2'"
+	return 1
+}
+
+# limit ATTRIBUTE FIRST LEAST MOST
+limit()
+{
+	[ "$(cat "$CONFIG/t/$1")" = "$2" ] || {
+		echo "# $1 is not $2 at first"
+		return 1
+	}
+	[ "$1" != power ] || return 0
+	accepted "$1" "$3" && accepted "$1" "$4" || return
+	[ "$3" -eq 0 ] || refused "$1" $(($3 - 1)) || return
+	case $1 in
+	seed) refused "$1" 18446744073709551616;;
+	*) refused "$1" $(($4 + 1));;
+	esac
+}
+
+limits()
+{
+	mkdir "$CONFIG/t" || return
+	rc=0
+	for attribute in $ATTRIBUTES; do
+		name=${attribute%%=*}
+		values=${attribute#*=}
+		rest=${values#*,}
+		limit "$name" "${values%%,*}" "${rest%%,*}" "${rest#*,}" || rc=1
+	done
+	for name in read_latency write_latency flush_latency service; do
+		[ "$(cat "$CONFIG/t/$name")" = fixed:0 ] &&
+			accepted "$name" table:0=1,50.5=2,100=10000000000 || rc=1
+	done
+	# As many files as are known here
+	# shellcheck disable=SC2012,SC2086 # plain names; words
+	[ "$(ls "$CONFIG/t" | wc -l)" -eq "$(set -- $ATTRIBUTES; echo $(($# + 4)))" ] ||
+		rc=1
+	down
+	return "$rc"
+}
+
+# Open files must not keep the device, nor find it when it is gone.
+open_files()
+{
+	up read_latency=uniform:1000-9000 || return
+	exec 4<"$STATS" 5<"$CONFIG/t/size_mb" 6>"$CONFIG/t/power"
+	echo 0 >"$CONFIG/t/power"
+	! cat <&4 >/dev/null 2>&1 && echo 1 >"$CONFIG/t/power" &&
+		! cat <&4 >/dev/null 2>&1 && [ "$(cat <&5)" = 32 ] &&
+		one 10
+	rc=$?
+	exec 4<"$STATS" 5<"$CONFIG/t/seed"
+	down || rc=1
+	! cat <&4 >/dev/null 2>&1 && ! cat <&5 >/dev/null 2>&1 &&
+		! (echo 1 >&6) 2>/dev/null && [ ! -e /dev/tn1 ] || rc=1
+	exec 4<&- 5<&- 6>&-
+	return "$rc"
+}
+
+# removal ATTRIBUTE=VALUE [OPTION...]
 removal()
 {
-	up read_latency=uniform:1000-3000000 || return
-	plug_load -E -t 20 /dev/tn1 >/dev/null 2>&1 &
+	up read_latency=uniform:1000-3000000 "$1" || return
+	shift
+	plug_load -E -t 20 "$@" /dev/tn1 >/dev/null 2>&1 &
 	sleep 1
-	down
+	[ "$(stat commands)" -gt 0 ]
 	rc=$?
+	down || rc=1
 	wait
 	[ ! -e /dev/tn1 ] || rc=1
-	return $rc
+	return "$rc"
+}
+
+# No interrupts on a polled queue
+polls()
+{
+	one 100 -P && near "interrupts" "$(stat interrupts)" 0 0 &&
+		near "polls that hit" "$(stat poll_hits)" 100 0 &&
+		[ "$(stat polls)" -ge 100 ]
+}
+
+# What nobody polls for is completed all the same.
+nobody_polls()
+{
+	echo 100 >/sys/block/tn1/queue/io_timeout
+	plug_load -P -s 4 -c 4 -d 4 -n 4 /dev/tn1 >/dev/null &
+	sleep 0.3
+	kill -STOP $!
+	near "in flight at first" "$(stat inflight)" 4 0
+	rc=$?
+	sleep 3
+	near "in flight at last" "$(stat inflight)" 0 0 || rc=1
+	kill -CONT $!
+	wait $! || rc=1
+	return "$rc"
+}
+
+# What is in flight stays so.
+reset_in_flight()
+{
+	plug_load -s 4 -c 4 -d 4 -n 4 /dev/tn1 >/dev/null &
+	sleep 0.3
+	echo 0 >"$STATS"
+	near "in flight" "$(stat inflight)" 4 0
+	rc=$?
+	wait $! || rc=1
+	near "in flight at last" "$(stat inflight)" 0 0 && return "$rc"
 }
 
 reset()
@@ -178,7 +463,7 @@ reset()
 		[ "$(stat commands)" -eq 0 ] && [ "$(stat inflight)" -eq 0 ]
 	rc=$?
 	down
-	return $rc
+	return "$rc"
 }
 
 kunit()
@@ -203,15 +488,69 @@ check "data, two namespaces" data "" namespaces=2 read_latency=uniform:0-9000
 check "data, coalesced interrupts" data "" read_latency=uniform:1000-9000 \
 	irq_count=8 irq_time_ns=50000
 check "data, several queues" data "" queues=4 write_latency=uniform:0-9000
-check "one doorbell per 32 commands" doorbells
-check "fixed latency" latency fixed:50000 50000 0
-check "uniform latency" latency uniform:40000-60000 50000 50
+check "data, few tags, commits" with commits depth=4 backing=1 --
+check "one doorbell per 32 commands" with doorbells --
+check "shadow doorbells" with shadow_doorbells shadow_doorbell=1 \
+	shadow_idle_ns=10000000000 --
+check "no shadow doorbells" with doorbells shadow_idle_ns=10000000000 --
+check "the device stops looking" with idle shadow_doorbell=1 \
+	shadow_idle_ns=1000000 read_latency=fixed:2000000 -- 100
+check "fixed latency" with latency read_latency=fixed:50000 -- 50000 0
+check "uniform latency" with latency read_latency=uniform:40000-60000 -- \
+	50000 50
+check "write latency" with latency write_latency=fixed:70000 -- \
+	70000 0 -r write
+check "scaled latency" with latency read_latency=fixed:50000 time_scale=150 \
+	-- 75000 0
+check "latency per KiB" with latency read_latency=fixed:10000 \
+	latency_per_kb_ns=100 -- 16000 0 -b 64k
+check "latency, polled" with latency poll_queues=1 read_latency=fixed:50000 \
+	-- 50000 0 -P
+check "random numbers repeat" seeds
+check "large requests are split" with max_kb max_kb=64 --
+check "flushes" with flushes write_cache=1 units=1 service=fixed:1000 --
+check "no flushes without a cache" with no_flushes --
+check "seeks" with seeks rotational=1 seek_min_ns=100000 seek_max_ns=900000 --
+check "rotation" with rotation rotational=1 rotation_ns=800000 --
+check "limits of the attributes" limits
 check "bad values are refused" refusals
-check "removal under load" removal
+check "timeouts of slow media" with slow_media read_latency=fixed:500000000 --
+check "timeouts of slow media, polled" with slow_media poll_queues=1 \
+	read_latency=fixed:500000000 -- -P
+check "removal under load" removal queues=1
+check "removal under load, polled" removal poll_queues=1 -P
+check "removal with files open" open_files
+check "polls" with polls poll_queues=1 read_latency=fixed:50000 --
+check "nobody polls" with nobody_polls poll_queues=1 \
+	read_latency=fixed:1000000000 --
 check "statistics are reset" reset
+check "statistics are reset, commands in flight" with reset_in_flight \
+	read_latency=fixed:1000000000 --
 if [ "${EXACT_TIME:-0}" -eq 1 ]; then
-	check "latency as a program sees it" seen_latency
-	check "units limit the rate" units
+	check "latency as a program sees it" with seen_latency \
+		read_latency=fixed:1000000 -- 1000000
+	check "latency as a polling program sees it" with seen_latency \
+		poll_queues=1 read_latency=fixed:1000000 -- 1000000 -P
+	check "units limit the rate" with units units=4 service=fixed:100000 \
+		-- 40000
+	check "bandwidth" with bandwidth bandwidth_mbs=500 -- 500
+	check "time of a doorbell" with doorbell_time --
+	check "the device keeps looking" with idle shadow_doorbell=1 \
+		shadow_idle_ns=1000000 read_latency=fixed:100000 -- 1
+	check "time of an fsync" with fsync_time write_cache=1 \
+		flush_latency=fixed:20000000 -- 20000000
+	check "time of a random read from a disk" with seen_latency \
+		rotational=1 seek_min_ns=5000000 seek_max_ns=5000000 -- 5000000
+	check "time of a sequential read from a disk" with seen_latency \
+		rotational=1 seek_min_ns=5000000 seek_max_ns=5000000 \
+		read_latency=fixed:2000000 -- 2000000 -a seq
+	check "coalesced interrupts" with interrupts units=1 \
+		service=fixed:10000 irq_count=8 irq_time_ns=1000000 --
+	check "an interrupt comes in time" with seen_latency \
+		read_latency=fixed:100000 irq_count=8 irq_time_ns=900000 \
+		-- 1000000
+	check "sums of the statistics, two queues" with sums poll_queues=1 \
+		read_latency=uniform:50000-150000 -- 2
 fi
 echo "1..$N"
 exit $FAILED
