@@ -41,6 +41,7 @@
 #include "blk.h"
 #include "blk-mq.h"
 #include "blk-plug-policy.h"
+#include "blk-plug-stat.h"
 
 enum {
 	/* Half of BLK_PLUG_FLUSH_SIZE: merging two of these fills a hold. */
@@ -220,24 +221,12 @@ static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr,
 /* Send out what @plug holds; @bytes is the size of the newest request. */
 static void blk_plug_policy_flush(struct blk_plug *plug, unsigned int bytes)
 {
-	/*
-	 * The requests are gone when this returns: touch none after it.
-	 * Dispatch from a plug of our own, so that a bio submitted from within
-	 * the driver finds the task's plug empty instead of half sent.
-	 */
-	struct blk_plug group = {
-		.mq_list		= plug->mq_list,
-		.rq_count		= plug->rq_count,
-		.multiple_queues	= plug->multiple_queues,
-		.has_elevator		= plug->has_elevator,
-	};
 	unsigned int nr = plug->rq_count;
 
-	rq_list_init(&plug->mq_list);
-	plug->rq_count = 0;
-
-	trace_blk_plug_policy_group(rq_list_peek(&group.mq_list), nr);
-	blk_mq_flush_plug_list(&group, false);
+	trace_blk_plug_policy_group(rq_list_peek(&plug->mq_list), nr);
+	blk_plug_stat_flush(plug, BLK_PLUG_STAT_FLUSH_POLICY);
+	/* The requests are gone when this returns: touch none after it. */
+	blk_mq_flush_plug_list(plug, false);
 	blk_plug_policy_sent(plug, nr, bytes);
 }
 

@@ -27,7 +27,7 @@ PREPARE = [
     ("kernel source", ["sh", os.path.join(SCRIPTS, "source.sh")]),
     ("tree", script("series.py", "tree")),
     ("series", script("series.py", "export")),
-    ("kernel", script("kernel.py", "patched", "base")),
+    ("kernel", script("kernel.py", "patched", "base", "batching")),
 ]
 
 # Groups of tests, each of which speaks TAP, but for the plain one.  The two

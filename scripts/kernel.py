@@ -28,6 +28,9 @@ SELFTESTS = os.path.dirname(QEMU)
 MODEL = os.path.join(SELFTESTS, "ssd_model")
 BASELINES = os.path.join(SELFTESTS, "bench/baselines")
 
+# The first section of the series, which fixes what the second builds upon.
+BATCHING = os.path.join(BUILD, "linux-7.3-batching")
+
 # Unpatched, but for what a baseline of the benchmarks takes away.
 NOPLUG = os.path.join(BUILD, "linux-7.3-noplug")
 RFCERA = os.path.join(BUILD, "linux-7.3-rfcera")
@@ -43,6 +46,8 @@ VARIANTS = {
     "debug": (TREE, "o-debug", [CONFIG, DEBUG], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
+    "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
+    "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
     "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
 }
@@ -101,10 +106,9 @@ def quiet(command, what):
     return done.stdout
 
 
-def ensure_unpatched(tree):
-    """Check the unpatched source out beside the patched one; returns its
-    commit."""
-    head = quiet(["git", "-C", TREE, "rev-parse", "base"], "git").strip()
+def ensure_checkout(tree, what):
+    """Check a commit out beside the patched source; returns it."""
+    head = quiet(["git", "-C", TREE, "rev-parse", what], "git").strip()
     name = os.path.basename(tree)
     if os.path.isdir(tree):
         is_head = quiet(["git", "-C", tree, "rev-parse", "HEAD"], "git").strip()
@@ -121,7 +125,7 @@ def ensure_unpatched(tree):
 
 def ensure_baseline(tree):
     """An unpatched tree with the one patch of its name applied."""
-    head = ensure_unpatched(tree)
+    head = ensure_checkout(tree, "base")
     patch = os.path.join(BASELINES, tree.rsplit("-", 1)[1] + ".patch")
     with open(patch, "rb") as text:
         wanted = "%s %s" % (head, hashlib.sha256(text.read()).hexdigest())
@@ -175,9 +179,13 @@ def configure(variant):
            "-O", path, os.path.join(path, ".config"), *fragments],
           "merge_config.sh")
     quiet(make_command(tree, out, "olddefconfig"), "olddefconfig")
-    unpatched = ["CONFIG_BLK_PLUG_POLICY"] if tree != TREE else []
+    lacks = []
+    if tree != TREE:
+        lacks.append("CONFIG_BLK_PLUG_POLICY")
+        if tree != BATCHING:
+            lacks.append("CONFIG_BLK_PLUG_STAT")
     check_config(os.path.join(path, ".config"), wanted_options(fragments),
-                 unpatched)
+                 lacks)
     with open(stamp, "w", encoding="ascii") as out_file:
         out_file.write(digest)
 
@@ -255,11 +263,14 @@ def build(variant):
 def build_locked(variant):
     """The build itself."""
     tree, out, _, targets = VARIANTS[variant]
-    if variant == "off":
+    if OFF in VARIANTS[variant][2]:
         with open(OFF, "w", encoding="ascii") as fragment:
-            fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n")
+            fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n"
+                           "# CONFIG_BLK_PLUG_STAT is not set\n")
     if tree == BASE:
-        ensure_unpatched(tree)
+        ensure_checkout(tree, "base")
+    elif tree == BATCHING:
+        ensure_checkout(tree, "refs/heads/section/batching")
     elif tree != TREE:
         ensure_baseline(tree)
     configure(variant)

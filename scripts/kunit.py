@@ -14,7 +14,9 @@ OUT = "o-kunit"
 def command(raw):
     """kunit.py's command line."""
     return [sys.executable, "tools/testing/kunit/kunit.py", "run",
-            "--kunitconfig", "block/.kunitconfig", "--build_dir", OUT,
+            "--kunitconfig", "block/.kunitconfig",
+            "--kunitconfig", "block/tests/plug_policy.kunitconfig",
+            "--build_dir", OUT,
             "--jobs", str(os.cpu_count() or 1),
             "--make_options", "CC=ccache gcc", *raw]
 

@@ -138,7 +138,7 @@ def warnings(variant, objects):
 def compiler(report):
     """sparse and W=1, against the unpatched kernel."""
     changed, new = touched_objects()
-    kernel.ensure_unpatched(kernel.BASE)
+    kernel.ensure_checkout(kernel.BASE, "base")
     before = warnings("base", changed)
     added = warnings("patched", changed + new) - before
     report.check(changed and not added,

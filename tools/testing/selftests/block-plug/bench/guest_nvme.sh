@@ -32,6 +32,7 @@ nvme_cell()
 {
 	id=$1 policy=$2
 	shift 2
+	# shellcheck disable=SC2034 # what guest.sh's functions work on
 	disks=$NVME
 	set_queues "queue.scheduler=none queue.nomerges=0"
 	set_policy always

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters of what plugs do, per hardware queue.
+ */
+#include <linux/blkdev.h>
+#include <linux/build_bug.h>
+#include <linux/kstrtox.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/mutex.h>
+#include <linux/sched/mm.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/blk_plug_stat.h>
+
+#include "blk.h"
+#include "blk-mq.h"
+#include "blk-plug-stat.h"
+
+/* On while any queue is counted: its count is the number of these queues. */
+DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
+
+/* Protects blk_plug_stat::base, of all hardware queues. */
+static DEFINE_MUTEX(blk_plug_stat_base_lock);
+
+#define ROW(row_name, row_id)						\
+	[BLK_PLUG_STAT_##row_id] = row_name
+
+/* Names, in the order of enum blk_plug_stat_id, and meanings. */
+static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
+	/* requests freed, be it for completion or because they were merged */
+	ROW("completions",		COMPLETIONS),
+	/* requests claimed for an operation, through a plug or not */
+	ROW("requests",			REQUESTS),
+	/* bios compared with a request that the plug holds */
+	ROW("merge_attempts",		MERGE_ATTEMPTS),
+	ROW("merge_hits",		MERGE_HITS),
+	/* calls for one tag */
+	ROW("tags_single",		TAGS_SINGLE),
+	/* of these: the plug never asked for a batch, or has had its own */
+	ROW("no_batch_budget",		NO_BATCH_BUDGET),
+	/* calls of ->queue_rq() */
+	ROW("queue_rq_calls",		QUEUE_RQ),
+
+	/* times an empty plug got its first request */
+	ROW("plugs",			PLUGS),
+	/* the plug was full */
+	ROW("flush_count",		FLUSH_COUNT),
+	/* a request was large */
+	ROW("flush_size",		FLUSH_SIZE),
+	/* a policy wanted it */
+	ROW("flush_policy",		FLUSH_POLICY),
+	/* the submission was over */
+	ROW("flush_finish",		FLUSH_FINISH),
+	/* the task went to sleep */
+	ROW("flush_schedule",		FLUSH_SCHEDULE),
+	/* count or size, but the plug's oldest request is another queue's */
+	ROW("flush_other_queue",	FLUSH_OTHER_QUEUE),
+	/* requests that all these flushes sent out */
+	ROW("flush_requests",		FLUSH_REQUESTS),
+	/* flushes all of whose requests shared a reading of the clock */
+	ROW("flush_clock_shared",	FLUSH_CLOCK),
+	ROW("tags_batched",		TAGS_BATCHED),
+	ROW("tag_batches",		TAG_BATCHES),
+	/* calls of ->queue_rqs(), and what was handed to it */
+	ROW("queue_rqs_calls",		QUEUE_RQS),
+	ROW("queue_rqs_requests",	QUEUE_RQS_REQUESTS),
+	/* flushes of 1, 2 to 3, 4 to 7 ... requests */
+	ROW("flush_hist_1",		FLUSH_HIST),
+	ROW("flush_hist_2",		FLUSH_HIST + 1),
+	ROW("flush_hist_4",		FLUSH_HIST + 2),
+	ROW("flush_hist_8",		FLUSH_HIST + 3),
+	ROW("flush_hist_16",		FLUSH_HIST + 4),
+	ROW("flush_hist_32",		FLUSH_HIST + 5),
+	ROW("flush_hist_64",		FLUSH_HIST + 6),
+	/* the tag set serves several queues */
+	ROW("no_batch_shared",		NO_BATCH_SHARED),
+	/* a word of the tag map has not so many bits, or tags go round */
+	ROW("no_batch_depth",		NO_BATCH_DEPTH),
+	/* no word has so many free bits in a row */
+	ROW("no_batch_fragmented",	NO_BATCH_FRAGMENTED),
+	/* a reserved tag is wanted */
+	ROW("no_batch_reserved",	NO_BATCH_RESERVED),
+	/* the elevator limits the depth */
+	ROW("no_batch_scheduler",	NO_BATCH_SCHEDULER),
+	/* flushes whose hold was measured, and the sum of these holds */
+	ROW("holds",			HOLDS),
+	ROW("hold_us",			HOLD_US),
+
+	/* requests completed together, and the number of such batches */
+	ROW("completion_batches",	BATCHES),
+	ROW("batch_completions",	BATCH_COMPLETIONS),
+	ROW("batch_hist_1",		BATCH_HIST),
+	ROW("batch_hist_2",		BATCH_HIST + 1),
+	ROW("batch_hist_4",		BATCH_HIST + 2),
+	ROW("batch_hist_8",		BATCH_HIST + 3),
+	ROW("batch_hist_16",		BATCH_HIST + 4),
+	ROW("batch_hist_32",		BATCH_HIST + 5),
+};
+
+#undef ROW
+
+unsigned int blk_plug_stat_bucket(unsigned int nr, unsigned int buckets)
+{
+	return nr ? min_t(unsigned int, ilog2(nr), buckets - 1) : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_bucket);
+
+static unsigned long blk_plug_stat_sum(const struct blk_plug_stat *stat,
+				       enum blk_plug_stat_id id)
+{
+	const atomic_long_t *batch = NULL;
+	unsigned long sum = 0;
+	int cpu;
+
+	if (id >= BLK_PLUG_STAT_COMPLETE)
+		batch = &stat->complete[id - BLK_PLUG_STAT_COMPLETE];
+	else if (id >= BLK_PLUG_STAT_SUBMIT)
+		batch = &stat->submit[id - BLK_PLUG_STAT_SUBMIT];
+	if (batch)
+		return atomic_long_read(batch);
+
+	for_each_possible_cpu(cpu)
+		/* they go on counting: the sum is one of some moment */
+		sum += data_race(per_cpu_ptr(stat->cpu, cpu)->nr[id]);
+	return sum;
+}
+
+unsigned long blk_plug_stat_read(const struct blk_mq_hw_ctx *hctx,
+				 enum blk_plug_stat_id id)
+{
+	const struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
+
+	return stat ? blk_plug_stat_sum(stat, id) : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_read);
+
+unsigned long blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx)
+{
+	const struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
+	unsigned long done;
+
+	if (!stat)
+		return 0;
+	done = blk_plug_stat_sum(stat, BLK_PLUG_STAT_COMPLETIONS);
+	/* what has ended by then has started, on whatever CPU */
+	smp_rmb();
+	return blk_plug_stat_sum(stat, BLK_PLUG_STAT_REQUESTS) - done;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_in_flight);
+
+static void blk_plug_stat_free(struct blk_plug_stat *stat)
+{
+	if (stat)
+		free_percpu(stat->cpu);
+	kfree(stat);
+}
+
+static struct blk_plug_stat *blk_plug_stat_alloc(int node, gfp_t gfp)
+{
+	struct blk_plug_stat *stat = kzalloc_node(sizeof(*stat), gfp, node);
+
+	if (!stat)
+		return NULL;
+	stat->cpu = alloc_percpu_gfp(struct blk_plug_stat_cpu, gfp);
+	if (stat->cpu)
+		return stat;
+	kfree(stat);
+	return NULL;
+}
+
+/* Nothing is in flight, and nobody counts. */
+static void blk_plug_stat_clear(struct blk_plug_stat *stat)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(stat->cpu, cpu), 0, sizeof(*stat->cpu));
+	memset(stat->base, 0, sizeof(stat->base));
+	memset(stat->submit, 0, sizeof(stat->submit));
+	memset(stat->complete, 0, sizeof(stat->complete));
+}
+
+void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
+	unsigned int mode = hctx->queue->plug_stat_mode;
+
+	/* without memory this one is not counted */
+	if (mode && !hctx->plug_stat)
+		hctx->plug_stat = blk_plug_stat_alloc(hctx->numa_node, gfp);
+	if (hctx->plug_stat) {
+		blk_plug_stat_clear(hctx->plug_stat);
+		hctx->plug_stat->mode = mode;
+		hctx->plug_stat_cpu = mode ? hctx->plug_stat->cpu : NULL;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_init_hctx);
+
+void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	blk_plug_stat_free(hctx->plug_stat);
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_free_hctx);
+
+/* Once there, a hardware queue keeps its counters for as long as it lives. */
+static int blk_plug_stat_alloc_hctxs(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i) {
+		struct blk_plug_stat *stat;
+
+		if (READ_ONCE(hctx->plug_stat))
+			continue;
+		stat = blk_plug_stat_alloc(hctx->numa_node, GFP_KERNEL);
+		if (!stat)
+			return -ENOMEM;
+		if (cmpxchg(&hctx->plug_stat, NULL, stat))
+			blk_plug_stat_free(stat);
+	}
+	return 0;
+}
+
+/* Returns the mode until now. */
+static unsigned int blk_plug_stat_switch(struct request_queue *q,
+					 unsigned int mode)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned int old;
+	unsigned long i;
+
+	spin_lock_irq(&q->queue_lock);
+	old = q->plug_stat_mode;
+	q->plug_stat_mode = mode;
+	queue_for_each_hw_ctx(q, hctx, i) {
+		struct blk_plug_stat *stat = hctx->plug_stat;
+
+		if (!stat)
+			continue;
+		if (!old && mode)
+			blk_plug_stat_clear(stat);
+		WRITE_ONCE(stat->mode, mode);
+		WRITE_ONCE(hctx->plug_stat_cpu, mode ? stat->cpu : NULL);
+	}
+	spin_unlock_irq(&q->queue_lock);
+	return old;
+}
+
+/*
+ * A request that was marked before counting was last stopped may still be in
+ * flight, and its end may have been missed or may be counted yet.  So start
+ * when there is none.
+ */
+static int blk_plug_stat_enable(struct request_queue *q, unsigned int mode)
+{
+	unsigned int memflags, old;
+	int ret = blk_plug_stat_alloc_hctxs(q);
+
+	if (ret)
+		return ret;
+	static_branch_inc(&blk_plug_stat_key);
+	memflags = blk_mq_freeze_queue(q);
+	old = blk_plug_stat_switch(q, mode);
+	blk_mq_unfreeze_queue(q, memflags);
+	if (old)
+		static_branch_dec(&blk_plug_stat_key);
+	return 0;
+}
+
+static void blk_plug_stat_disable(struct request_queue *q)
+{
+	if (blk_plug_stat_switch(q, BLK_PLUG_STAT_OFF))
+		static_branch_dec(&blk_plug_stat_key);
+}
+
+int blk_plug_stat_set(struct request_queue *q, enum blk_plug_stat_mode mode)
+{
+	unsigned int memflags;
+	int ret = 0;
+
+	/* as everybody who takes this lock: I/O may depend on it */
+	memflags = memalloc_noio_save();
+	/*
+	 * Who changes the number of hardware queues may wait for a disk to go,
+	 * and that for the files that end up here.
+	 */
+	if (!down_read_trylock(&q->tag_set->update_nr_hwq_lock)) {
+		ret = -EBUSY;
+		goto restore;
+	}
+	if (mode == BLK_PLUG_STAT_OFF)
+		blk_plug_stat_disable(q);
+	else
+		ret = blk_plug_stat_enable(q, mode);
+	up_read(&q->tag_set->update_nr_hwq_lock);
+restore:
+	memalloc_noio_restore(memflags);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_set);
+
+void blk_plug_stat_unregister(struct request_queue *q)
+{
+	if (q->plug_stat_mode)
+		blk_plug_stat_disable(q);
+}
+
+/* The name of a counter without its group's: the reason. */
+static const char *blk_plug_stat_reason(enum blk_plug_stat_id id,
+					const char *group)
+{
+	return blk_plug_stat_rows[id] + strlen(group);
+}
+
+static void blk_plug_stat_hold(struct blk_plug_stat *stat,
+			       const struct blk_plug *plug)
+{
+	u64 since = READ_ONCE(plug->cur_ktime);
+
+	if (!since)
+		return;
+	blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_FLUSH_CLOCK, 1);
+	if (READ_ONCE(stat->mode) == BLK_PLUG_STAT_TIME) {
+		u64 ns = ktime_get_ns() - since;
+
+		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_HOLDS, 1);
+		ns = div_u64(ns + NSEC_PER_USEC / 2, NSEC_PER_USEC);
+		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_HOLD_US, ns);
+	}
+}
+
+static void blk_plug_stat_flush_hctx(const struct blk_plug *plug,
+				     const struct blk_mq_hw_ctx *hctx,
+				     unsigned int nr,
+				     enum blk_plug_stat_id reason)
+{
+	struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
+	unsigned int bucket;
+
+	if (!stat)
+		return;
+	trace_blk_plug_stat_flush(hctx, nr,
+				  blk_plug_stat_reason(reason, "flush_"));
+	bucket = blk_plug_stat_bucket(nr, BLK_PLUG_STAT_FLUSH_BUCKETS);
+	blk_plug_stat_add_submit(stat, reason, 1);
+	blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_FLUSH_REQUESTS, nr);
+	blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_FLUSH_HIST + bucket, 1);
+	blk_plug_stat_hold(stat, plug);
+}
+
+/* How many requests go where @first goes; 0 if an older one does so, too. */
+static unsigned int blk_plug_stat_same_hctx(struct blk_plug *plug,
+					    const struct request *first)
+{
+	const struct request *rq;
+	unsigned int nr = 0;
+
+	rq_list_for_each(&plug->mq_list, rq) {
+		if (rq->mq_hctx != first->mq_hctx)
+			continue;
+		if (!nr && rq != first)
+			return 0;
+		nr++;
+	}
+	return nr;
+}
+
+/*
+ * A plug of one queue counts for the hardware queue of its oldest request: that
+ * the others go elsewhere is rare, and not worth a look at each of them.
+ */
+void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason)
+{
+	const struct request *rq, *oldest = rq_list_peek(&plug->mq_list);
+
+	/* the test of blk_add_rq_to_plug(), which is better off without ours */
+	if (reason == BLK_PLUG_STAT_FLUSH_COUNT &&
+	    plug->rq_count < BLK_MAX_REQUEST_COUNT << plug->multiple_queues)
+		reason = BLK_PLUG_STAT_FLUSH_SIZE;
+
+	if (!plug->multiple_queues) {
+		blk_plug_stat_flush_hctx(plug, oldest->mq_hctx, plug->rq_count,
+					 reason);
+		return;
+	}
+
+	rq_list_for_each(&plug->mq_list, rq) {
+		unsigned int nr = blk_plug_stat_same_hctx(plug, rq);
+
+		if (rq->q != oldest->q && reason <= BLK_PLUG_STAT_FLUSH_SIZE)
+			reason = BLK_PLUG_STAT_FLUSH_OTHER_QUEUE;
+		if (nr)
+			blk_plug_stat_flush_hctx(plug, rq->mq_hctx, nr, reason);
+	}
+}
+
+/*
+ * What keeps tags from being taken at once, in the order of the tests. In a map
+ * of 3 tags nothing is left for others; "fragmented" is what remains: too few
+ * that are free, or a task that waits for one.
+ */
+enum blk_plug_stat_id blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
+{
+	struct blk_mq_tags *tags = blk_mq_tags_from_data(data);
+	const struct sbitmap *map = &tags->bitmap_tags.sb;
+
+	if (data->nr_tags <= 1)
+		return BLK_PLUG_STAT_NO_BATCH_BUDGET;
+	if (data->shallow_depth)
+		return BLK_PLUG_STAT_NO_BATCH_SCHEDULER;
+	if (data->flags & BLK_MQ_REQ_RESERVED)
+		return BLK_PLUG_STAT_NO_BATCH_RESERVED;
+	if (!(data->rq_flags & RQF_SCHED_TAGS) &&
+	    data->hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED)
+		return BLK_PLUG_STAT_NO_BATCH_SHARED;
+	if (map->round_robin || map->depth < 4)
+		return BLK_PLUG_STAT_NO_BATCH_DEPTH;
+	return BLK_PLUG_STAT_NO_BATCH_FRAGMENTED;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_no_batch);
+
+void __blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
+{
+	enum blk_plug_stat_id reason = blk_plug_stat_no_batch(data);
+	const char *name = blk_plug_stat_reason(reason, "no_batch_");
+
+	trace_blk_plug_stat_no_batch(data->hctx, data->nr_tags, name);
+	/* the caller has counted the common one */
+	if (reason != BLK_PLUG_STAT_NO_BATCH_BUDGET)
+		blk_plug_stat_add_submit(data->hctx->plug_stat, reason, 1);
+}
+
+void __blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
+				      unsigned int nr)
+{
+	struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
+	atomic_long_t *complete;
+	unsigned int bucket;
+
+	if (!stat)
+		return;
+	complete = stat->complete - BLK_PLUG_STAT_COMPLETE;
+	bucket = blk_plug_stat_bucket(nr, BLK_PLUG_STAT_BATCH_BUCKETS);
+	atomic_long_inc(&complete[BLK_PLUG_STAT_BATCHES]);
+	atomic_long_add(nr, &complete[BLK_PLUG_STAT_BATCH_COMPLETIONS]);
+	atomic_long_inc(&complete[BLK_PLUG_STAT_BATCH_HIST + bucket]);
+}
+
+#if IS_ENABLED(CONFIG_BLK_DEBUG_FS) || IS_ENABLED(CONFIG_KUNIT)
+/* <debugfs>/block/<disk>/hctx<N>/plug_stats */
+int blk_plug_stat_hctx_show(void *data, struct seq_file *m)
+{
+	const struct blk_mq_hw_ctx *hctx = data;
+	const struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
+	enum blk_plug_stat_id id;
+
+	mutex_lock(&blk_plug_stat_base_lock);
+	seq_printf(m, "in_flight %lu\n", blk_plug_stat_in_flight(hctx));
+	for (id = 0; id < BLK_PLUG_STAT_NR; id++)
+		seq_printf(m, "%s %lu\n", blk_plug_stat_rows[id],
+			   stat ? blk_plug_stat_sum(stat, id) - stat->base[id]
+				: 0);
+	mutex_unlock(&blk_plug_stat_base_lock);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_hctx_show);
+
+ssize_t blk_plug_stat_hctx_write(void *data, const char __user *buf,
+				 size_t count, loff_t *ppos)
+{
+	const struct blk_mq_hw_ctx *hctx = data;
+	struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
+	enum blk_plug_stat_id id;
+
+	if (!stat)
+		return count;
+	mutex_lock(&blk_plug_stat_base_lock);
+	for (id = 0; id < BLK_PLUG_STAT_NR; id++)
+		stat->base[id] = blk_plug_stat_sum(stat, id);
+	mutex_unlock(&blk_plug_stat_base_lock);
+	return count;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_hctx_write);
+
+/* <debugfs>/block/<disk>/plug_stats_enabled */
+int blk_plug_stat_enabled_show(void *data, struct seq_file *m)
+{
+	const struct request_queue *q = data;
+
+	seq_printf(m, "%u\n", READ_ONCE(q->plug_stat_mode));
+	return 0;
+}
+
+ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
+				    size_t count, loff_t *ppos)
+{
+	unsigned int mode;
+	int ret;
+
+	ret = kstrtouint_from_user(buf, count, 0, &mode);
+	if (ret)
+		return ret;
+	if (mode >= BLK_PLUG_STAT_NR_MODES)
+		return -EINVAL;
+	ret = blk_plug_stat_set(data, mode);
+	return ret ?: count;
+}
+#endif

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Does a plug batch what it is expected to batch? On the unpatched kernel, and
+with the series.
+
+Guests of both kernels do the same I/O. Calls are counted by the function
+profiler, requests by the disks' statistics, doorbells by the emulated
+controller, instructions by a clock that follows them. A case fails if the
+patched kernel does not do what is expected; the unpatched one is shown.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import sys
+import time
+
+import guest
+import kernel
+import tap
+from guest import boot
+
+OUT = os.path.join(kernel.BUILD, "audit")
+RESULT = os.path.join(OUT, "result.json")
+SCRIPT = os.path.join(kernel.SELFTESTS, "bench/audit_guest.sh")
+SUBMIT_LIST = os.path.join(kernel.SELFTESTS, "submit_list.c")
+# Where the script finds what it shares with the kselftests.
+THERE = "/kselftest/block-plug/"
+KTAP = "tools/testing/selftests/kselftest/ktap_helpers.sh"
+KERNELS = ("base", "patched")
+SUBMISSIONS = 100
+SETTLE = 10
+# How exactly a ratio of instructions repeats.
+REPEATS = 0.002
+
+# job: how its guest differs
+NAMESPACES = "counts"
+MODELLED = "instructions"
+JOBS = {
+    "counts": {"accel": "tcg", "trace_doorbells": True,
+               "append": "null_blk.hw_queue_depth=256"},
+    "queues": {"accel": "tcg", "trace_doorbells": True,
+               "append": "nvme.write_queues=1"},
+    "instructions": {"icount": True, "disks": (),
+                     "append": "null_blk.hw_queue_depth=256"},
+}
+
+Case = collections.namedtuple(
+    "Case", "name text limit unit since reproducer")
+
+
+def exactly(number, slack=0.0):
+    """The judge of a count; a timer may cut one submission in two."""
+    return ("%g" % number, lambda got, _: abs(got - number) <= slack)
+
+
+def at_least(number):
+    """The judge of what has chance in it."""
+    return (">= %g" % number, lambda got, _: got >= number)
+
+
+def at_most(number):
+    """Likewise."""
+    return ("<= %g" % number, lambda got, _: got <= number)
+
+
+def of_base(ratio):
+    """The judge of a cost: a share of the unpatched kernel's."""
+    return ("<= %g x unpatched" % ratio,
+            lambda got, base: got <= (ratio + REPEATS) * base)
+
+
+FIFO = "6.13 (e70c301faece)"
+BATCHES = "5.16 (47c122e35d7e)"
+SBITMAP = "5.16 (9672b0d43782)"
+QUEUE_RQS = "5.17 (->queue_rqs)"
+NVME_RQS = "5.17 (d62cbcf62f2f)"
+OF_32 = "of 32 tags batched"
+COST = "instructions/IO"
+SUM = "-"
+
+CASES = [Case(*row) for row in (
+    ("flush_size", "4K, then 31 x 128K in one plug", exactly(31),
+     "flushes", FIFO, "flush_newest_size"),
+    ("merge_two", "2 disks in turn, sequential, 2 I/Os per request",
+     exactly(16), "requests for 32 I/Os", FIFO, "several_queues_merge"),
+    ("merge_four", "4 disks in turn, sequential, 2 I/Os per request",
+     exactly(16), "requests for 32 I/Os", FIFO, "several_queues_merge"),
+    ("sticky_null", "1 to mq-deadline, then 199 to null_blk", exactly(5),
+     "calls of queue_rqs", QUEUE_RQS, "flush_forgets"),
+    ("sticky_nvme", "1 to mq-deadline, then 199 to nvme", exactly(5),
+     "calls of queue_rqs", QUEUE_RQS, "flush_forgets"),
+    ("merge_checks", "random 4K: bios compared beyond their place",
+     at_most(100), "of 3200 bios", "always so", "merge_place_first"),
+    ("tags_32", "io_uring, 32 per submission", exactly(32, .1),
+     OF_32, "works", "tags_of_long_plug"),
+    ("tags_64", "io_uring, 64 per submission", exactly(64, .1),
+     "of 64 tags batched", BATCHES, "tags_of_long_plug"),
+    ("tags_128", "io_uring, 128 per submission", exactly(128, .1),
+     "of 128 tags batched", BATCHES, "tags_of_long_plug"),
+    ("tags_128.at_once", "io_uring, 128 per submission", exactly(32, .5),
+     "tags per batch", "works", "tags_of_long_plug"),
+    ("tags_libaio", "libaio, 32 per io_submit()", exactly(32, .1), OF_32,
+     BATCHES, "tags_of_libaio"),
+    ("tags_two_disks", "2 disks in turn", at_least(31), OF_32, BATCHES,
+     "tags_of_two_disks"),
+    ("tags_shared", "2 null_blk share a tag set", exactly(32, .1), OF_32,
+     BATCHES, "tags_of_shared_set"),
+    ("tags_shared_sched", "the same, with mq-deadline", exactly(32, .1), OF_32,
+     BATCHES, "tags_of_shared_set"),
+    ("tags_namespaces", "nvme, 2 namespaces", exactly(32, .1), OF_32,
+     BATCHES, "tags_of_shared_set"),
+    ("tags_depth32", "depth 32, 8 at once", at_least(28), OF_32,
+     SBITMAP, "tags_of_small_map"),
+    ("tags_depth64", "depth 64 (null_blk's default), 16 at once",
+     exactly(32, .1), OF_32, SBITMAP, "tags_of_small_map"),
+    ("tags_depth127", "depth 127", at_least(31), OF_32, SBITMAP,
+     "tags_of_small_map"),
+    ("tags_depth128", "depth 128", exactly(32, .1), OF_32, "works",
+     "tags_of_small_map"),
+    ("tags_fragmented", "depth 128, 96 busy, all over the map", at_least(30),
+     OF_32, SBITMAP, "tags_of_small_map"),
+    ("tags_mixed", "nvme, reads have a queue, 30% writes", at_least(30),
+     OF_32, BATCHES, "tags_of_two_disks"),
+    ("misrouted", "nvme, reads have a queue, 30% writes", exactly(0),
+     "reads in wrong queue", "not traced", "audit"),
+    ("doorbells_rand", "nvme, random 4K", exactly(1, .05),
+     "doorbells for 32 I/Os", "works", "modes_nvme"),
+    ("doorbells_mixed", "nvme, reads have a queue, 30% writes",
+     exactly(2, .05), "doorbells for 32 I/Os", NVME_RQS, "audit"),
+    ("clock", "clock reads", at_most(2), "for 32 I/Os", "works",
+     "audit"),
+    ("clock_iostats0", "clock reads, iostats=0", at_most(.3), "for 32 I/Os",
+     "always so", "audit"),
+    ("polls_in_vain", "nvme, polled: polls before the I/O is issued",
+     exactly(0), "polls", "refuted", "polled"),
+    ("kyber_iostats1", "kyber: total latency taken for the worst", at_most(50),
+     "% of looks", "works", "kyber_iostats"),
+    ("kyber_iostats0", "the same, iostats=0", at_most(50),
+     "% of looks", "not traced", "kyber_iostats"),
+    ("insns_rand32", "random 4K, 32 per submission", of_base(.98), COST,
+     SUM, "cost"),
+    ("insns_rand128", "random 4K, 128 per submission", of_base(.93), COST,
+     SUM, "cost"),
+    ("insns_libaio", "random 4K, libaio, 32", of_base(.95), COST, SUM,
+     "audit"),
+    ("insns_shared", "random 4K, shared tag set, 32", of_base(.93), COST,
+     SUM, "audit"),
+    ("insns_depth64", "random 4K, depth 64, 32", of_base(.93), COST, SUM,
+     "audit"),
+    ("insns_two_disks", "random 4K, 2 disks in turn, 32", of_base(1), COST,
+     SUM, "audit"),
+    ("insns_seq", "sequential 4K, 32 per submission", of_base(1), COST, SUM,
+     "cost"),
+    ("insns_seq_libaio", "sequential 4K, libaio, 32: the known price",
+     of_base(1.04), COST, SUM, "audit"),
+)]
+
+
+class AuditError(kernel.BuildError):
+    """The audit could not be made; the message says what to do."""
+
+
+# --- guests ----------------------------------------------------------------
+
+def with_namespaces(disk_args):
+    """Gives the first controller of one guest a second namespace, for which
+    boot.py has no option: its tag set is then a shared one."""
+    def wrapped(one):
+        more = ["-drive", boot.drive("null:256m") + ",format=raw,if=none,id=n2",
+                "-device", "nvme-ns,drive=n2"]
+        mine = one.name.endswith(NAMESPACES)
+        return disk_args(one) + (more if mine else [])
+    return wrapped
+
+
+def submit_list():
+    """Compile the program that submits a given list; its path."""
+    if not os.path.exists(SUBMIT_LIST):
+        raise AuditError("%s is missing: restore it from git" % SUBMIT_LIST)
+    program = os.path.join(OUT, "submit_list")
+    kernel.quiet(["gcc", "-O2", "-static", "-o", program, SUBMIT_LIST,
+                  "-luring"],
+                 "compiling submit_list (Debian: liburing-dev)")
+    return program
+
+
+def boot_one(variant, job, program, initramfs):
+    """One guest; its boot.Result."""
+    name = "%s-%s" % (variant, job)
+    out = os.path.join(OUT, name)
+    os.makedirs(out, exist_ok=True)
+    script = os.path.join(out, "job")
+    with open(script, "w", encoding="ascii") as text:
+        text.write("exec sh %saudit_guest.sh %s\n" % (THERE, job))
+    files = [SCRIPT + ":" + THERE + "audit_guest.sh",
+             os.path.join(kernel.SELFTESTS, "lib.sh:" + THERE + "lib.sh"),
+             program + ":/bin/submit_list",
+             os.path.join(kernel.BASE, KTAP) +
+             ":/kselftest/kselftest/ktap_helpers.sh"]
+    if job == MODELLED:
+        files.append(kernel.model(variant)[1] + ":/modules/ssd_model.ko")
+    return boot.boot(boot.Guest(**{
+        "kernel": kernel.image(variant), "initramfs": initramfs,
+        "job": script, "out": out, "name": name, "files": tuple(files),
+        "smp": 1, "timeout": 200, "disks": ("null:256m",), **JOBS[job]}))
+
+
+def run_guests(say):
+    """Boot every kernel with every job; {(variant, job): boot.Result}."""
+    initramfs, program = guest.initramfs(), submit_list()
+    boot.disk_args = with_namespaces(boot.disk_args)
+    start = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = {(variant, job): pool.submit(boot_one, variant, job, program,
+                                            initramfs)
+                for job in JOBS for variant in KERNELS}
+        with guest.interruptible():
+            waiting = set(runs.values())
+            while waiting:
+                _, waiting = concurrent.futures.wait(waiting, timeout=SETTLE)
+                if waiting:
+                    say("audit: %d of %d guests done, %d s"
+                        % (len(runs) - len(waiting), len(runs),
+                           time.monotonic() - start))
+    return {key: run.result() for key, run in runs.items()}
+
+
+# --- figures ---------------------------------------------------------------
+
+def figures(result):
+    """{name: number} of one guest, and which kernel it found itself on."""
+    found, which = {}, None
+    for line in result.lines:
+        words = line.split()
+        if words[:1] == ["value"] and len(words) == 3:
+            found[words[1]] = float(words[2])
+        elif words[:1] == ["kernel"]:
+            which = words[1]
+    for mark in result.marks:
+        name, _, end = mark.name.rpartition(".")
+        if end == "end":
+            writes = sum(result.between(name + ".begin", mark.name).values())
+            found[name] = round(writes / SUBMISSIONS, 1)
+    return found, which
+
+
+def complain(variant, job, result):
+    """What became of a guest, for somebody who has to do something."""
+    said = [line for line in result.lines if not line.startswith("value ")]
+    return AuditError("guest %s, %s: %s; see %s\n%s" % (
+        variant, job, result.reason, result.log, "\n".join(said[-5:])))
+
+
+def collect(results):
+    """{variant: {name: number}} of all guests that did their work."""
+    found = {variant: {} for variant in KERNELS}
+    for (variant, job), result in results.items():
+        if result.status != "pass":
+            raise complain(variant, job, result)
+        numbers, which = figures(result)
+        if which != variant:
+            raise AuditError(
+                "%s boots the %s kernel: run 'make kernel', and see that "
+                "build/linux-7.3 has the series and build/linux-7.3-base "
+                "has not" % (kernel.image(variant), which))
+        found[variant].update(numbers)
+    return found
+
+
+def missing(found):
+    """Names of figures that no guest reported."""
+    return [case.name for case in CASES for variant in KERNELS
+            if case.name not in found[variant]]
+
+
+def judge(case, found):
+    """Whether the patched kernel does what is expected."""
+    return case.limit[1](found["patched"][case.name], found["base"][case.name])
+
+
+def record(case, found):
+    """A case for the result file."""
+    return {"case": "%s: %s" % (case.name, case.text),
+            "expected": case.limit[0], "base": found["base"][case.name],
+            "patched": found["patched"][case.name], "unit": case.unit,
+            "since": case.since, "reproducer": case.reproducer}
+
+
+def write(records):
+    """All of the file, or none."""
+    with open(RESULT + ".new", "w", encoding="ascii") as out:
+        json.dump({"records": records}, out, indent=1)
+        out.write("\n")
+    os.replace(RESULT + ".new", RESULT)
+
+
+# --- what is printed -------------------------------------------------------
+
+def table(found):
+    """The cases, one per line."""
+    rows = [("case", "expected", "unpatched", "patched", "unit", "since",
+             "reproducer", "")]
+    for case in CASES:
+        rows.append((case.text, case.limit[0],
+                     "%g" % found["base"][case.name],
+                     "%g" % found["patched"][case.name], case.unit, case.since,
+                     case.reproducer, "" if judge(case, found) else "FAILED"))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(
+            cell.rjust(width) if i in (1, 2, 3) else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
+
+
+def yes(names, found):
+    """The answer that these cases give."""
+    cases = [case for case in CASES if case.name in names]
+    return "yes" if all(judge(case, found) for case in cases) else "no"
+
+
+def answers(found):
+    """The maintainer's three questions, from the figures."""
+    old, new = found["base"], found["patched"]
+
+    def both(name):
+        return "%g (%g)" % (new[name], old[name])
+
+    tags = [case.name for case in CASES if case.name.startswith("tags_")]
+    bells = ["doorbells_rand", "doorbells_mixed"]
+    clocks = ["clock", "clock_iostats0"]
+    return [
+        "32 tags at once: %s: %s of 32 tags batched with io_uring, %s of 128, "
+        "libaio %s, two namespaces %s, depth 64 %s in parts of %g." % (
+            yes(tags, found), both("tags_32"), both("tags_128"),
+            both("tags_libaio"), both("tags_namespaces"),
+            both("tags_depth64"), new["tags_depth64.at_once"]),
+        "32 commands per doorbell: %s: %s doorbells for 32 random reads, %s "
+        "for 32 reads and writes on two queues." % (
+            yes(bells, found), both("doorbells_rand"),
+            both("doorbells_mixed")),
+        "Timestamps saved: %s: %s readings of the clock for 32 I/Os, %s with "
+        "iostats=0." % (yes(clocks, found), both("clock"),
+                        both("clock_iostats0")),
+    ]
+
+
+def say_all(found):
+    """Table and answers, for people."""
+    table(found)
+    print("\nWith the series (unpatched):")
+    print("\n".join(answers(found)))
+    print("Records: %s" % os.path.relpath(RESULT, kernel.ROOT))
+
+
+def say_tap(found):
+    """One result per case, for make check."""
+    report = tap.Report()
+    for case in CASES:
+        report.check(judge(case, found), "%s: %s" % (case.text, case.unit),
+                     "expected %s, saw %g (unpatched %g)" % (
+                         case.limit[0], found["patched"][case.name],
+                         found["base"][case.name]))
+    for line in answers(found):
+        print("# " + line)
+    report.exit()
+
+
+def audit(say):
+    """Build, boot, count; {variant: {name: number}}."""
+    for variant in KERNELS:
+        kernel.build(variant)
+    os.makedirs(OUT, exist_ok=True)
+    if os.path.exists(RESULT):
+        os.unlink(RESULT)       # an old one must not pass for a new one
+    found = collect(run_guests(say))
+    lost = missing(found)
+    if lost:
+        raise AuditError("no figure for %s: does audit_guest.sh report it?"
+                         % ", ".join(lost))
+    write([record(case, found) for case in CASES])
+    return found
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0].replace("\n", " "),
+        epilog="Writes build/audit/result.json. Exit: 0 all as expected, 1 "
+               "not, or it could not be told.")
+    parser.add_argument("--tap", action="store_true",
+                        help="each case as a test result, for make check")
+    as_tap = parser.parse_args().tap
+    try:
+        found = audit(lambda line: print("# " * as_tap + line, flush=True))
+    except (boot.UsageError, kernel.BuildError) as error:
+        if as_tap:
+            report = tap.Report()
+            report.check(False, "guests to audit", str(error))
+            report.exit()
+        sys.exit("audit: %s" % error)
+    except KeyboardInterrupt:
+        sys.exit("audit: interrupted")
+    if as_tap:
+        say_tap(found)
+    say_all(found)
+    if not all(judge(case, found) for case in CASES):
+        sys.exit("audit: not all is as expected, see FAILED above")
+
+
+if __name__ == "__main__":
+    main()

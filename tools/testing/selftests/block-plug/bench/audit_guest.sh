@@ -1,0 +1,363 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# In the guest: what a plug batches, on any kernel. See scripts/audit.py, which
+# knows what each number should be.
+#
+# audit_guest.sh counts|queues|instructions
+#
+# counts:	calls and requests, on null_blk and on nvme with two namespaces
+# queues:	nvme with a hardware queue of their own for reads
+# instructions:	what must repeat, in a guest whose time follows instructions
+#
+# Prints "value NAME NUMBER" to fd 3. Doorbells are counted by the host, between
+# the marks NAME.begin and NAME.end.
+
+# shellcheck source=SCRIPTDIR/../lib.sh
+. "${0%/*}/lib.sh"
+
+NVME=nvme0n1
+N=100
+
+# value NAME NUMBER: of a measurement that went as it should
+value()
+{
+	if [ "$CASE_FAILED" -ne 0 ]; then
+		echo "audit_guest.sh: $1 could not be measured" >&2
+		exit 1
+	fi
+	echo "value $1 $2" >&3
+}
+
+must()
+{
+	"$@" || failed "$*: exit $?"
+}
+
+# rounded COUNT BY: to one decimal
+rounded()
+{
+	awk -v n="$1" -v by="$2" 'BEGIN { printf "%.1f\n", n / by }'
+}
+
+# One submission with the I/Os that are listed.
+submit()
+{
+	must submit_list "$@"
+}
+
+# turns DISKS: 32 reads of 4K, sequential on each disk, the disks in turn
+turns()
+{
+	local n=0
+
+	while [ $n -lt 32 ]; do
+		echo "/dev/bp$((n % $1)):$((n / $1 << 12)):4096"
+		n=$((n + 1))
+	done
+}
+
+# apart DISK SIZE FIRST LAST: reads too far from each other to merge
+apart()
+{
+	local n="$3"
+
+	while [ "$n" -le "$4" ]; do
+		echo "/dev/$1:$((n << 20)):$2"
+		n=$((n + 1))
+	done
+}
+
+# --- what is flushed, and merged -------------------------------------------
+
+flush_size()
+{
+	profile_start null_queue_rqs
+	# shellcheck disable=SC2046 # lists
+	submit $(apart bp0 4096 0 0) $(apart bp0 131072 1 31)
+	profile_end
+	value flush_size "$(profile_hits null_queue_rqs)"
+}
+
+# merges NAME DISKS
+merges()
+{
+	local disk sum=0
+
+	for disk in bp0 bp1 bp2 bp3; do
+		must set_attr /sys/block/$disk/queue/max_sectors_kb 8
+		sum=$((sum - $(requests_of $disk)))
+	done
+	# shellcheck disable=SC2046 # a list
+	submit $(turns "$2")
+	for disk in bp0 bp1 bp2 bp3; do
+		sum=$((sum + $(requests_of $disk)))
+		must set_attr /sys/block/$disk/queue/max_sectors_kb 1024
+	done
+	value "$1" $sum
+}
+
+# sticky NAME DISK: groups of 199 requests behind one for a scheduler
+sticky()
+{
+	local call
+
+	call=$(driver_of "$2")_queue_rqs
+	must set_attr /sys/block/bp0/queue/scheduler mq-deadline
+	profile_start "$call"
+	# shellcheck disable=SC2046 # lists
+	submit $(apart bp0 4096 0 0) $(apart "$2" 4096 1 199)
+	profile_end
+	must set_attr /sys/block/bp0/queue/scheduler none
+	value "$1" "$(profile_hits "$call")"
+}
+
+# Comparisons beyond the place, of 3200 random I/Os.
+merge_checks()
+{
+	profile_start blk_rq_merge_ok
+	must load -s 32 -c 32 -n $((32 * N)) /dev/bp0
+	profile_end
+	value merge_checks "$(profile_hits blk_rq_merge_ok)"
+}
+
+# --- tags ------------------------------------------------------------------
+
+# tags NAME SIZE ARG...: of SIZE I/Os per submission, how many have their tag
+# from a batch; and how many a batch has
+tags()
+{
+	local name="$1" size="$2" ios=$(($2 * N)) batched
+
+	shift 2
+	profile_start blk_mq_get_tags blk_mq_get_tag
+	must load -s "$size" -c "$size" -d "$size" -n $ios "$@"
+	profile_end
+	batched=$((ios - $(profile_hits blk_mq_get_tag)))
+	[ $batched -ge 0 ] || batched=0
+	value "$name" "$(rounded $batched $N)"
+	value "$name.at_once" "$(rounded $batched \
+		$(($(profile_hits blk_mq_get_tags) + (batched == 0))))"
+}
+
+# A disk with 128 tags, whose I/Os end in any order: where 32 are wanted again,
+# as many are free, all over the map. The random 4K reads submitted meanwhile
+# keep 96 others busy.
+tags_fragmented()
+{
+	local dir=/sys/kernel/config/ssd_model/frag pair
+
+	must insmod /modules/ssd_model.ko
+	must mkdir $dir
+	for pair in depth=128 queues=1 size_mb=256 seed=1 \
+		    read_latency=uniform:500000-8000000 power=1; do
+		echo "${pair#*=}" >"$dir/${pair%%=*}" || failed "frag: $pair"
+	done
+	must wait_for 5 test -b /dev/fragn1
+	must prepare fragn1
+	profile_start blk_mq_get_tags blk_mq_get_tag
+	must load -s 32 -c 32 -d 128 -n 32000 /dev/fragn1
+	profile_end
+	value tags_fragmented "$(rounded \
+		$((32000 - $(profile_hits blk_mq_get_tag))) 1000)"
+	must rmdir $dir
+}
+
+# words_value KEY FILE: of "key=value ..."
+words_value()
+{
+	sed "s/.*\\b$1=\\([^ ]*\\).*/\\1/" "$2"
+}
+
+# depth DEPTH
+tags_of_depth()
+{
+	must null_create bpdepth hw_queue_depth="$1" submit_queues=1
+	tags "tags_depth$1" 32 /dev/bpdepth
+	null_remove bpdepth
+}
+
+tags_of_shared_set()
+{
+	must null_create bpsh0 shared_tags=1
+	must null_create bpsh1 shared_tags=1
+	tags tags_shared 32 /dev/bpsh0
+	must set_attr /sys/block/bpsh0/queue/scheduler mq-deadline
+	tags tags_shared_sched 32 /dev/bpsh0
+	null_remove bpsh0
+	null_remove bpsh1
+}
+
+# --- doorbells, polling, kyber ---------------------------------------------
+
+# doorbells NAME ARG...: of 100 submissions of 32
+doorbells()
+{
+	local name="$1"
+
+	shift
+	mark "$name.begin"
+	must load -s 32 -c 32 -d 32 -n $((32 * N)) "$@" /dev/$NVME
+	mark "$name.end"
+}
+
+# Polls that ended before the queue was polled, for want of an I/O to poll.
+polls_in_vain()
+{
+	profile_start bio_poll blk_mq_poll
+	must load -P -s 32 -c 32 -d 128 -n $((32 * N)) /dev/$NVME
+	profile_end
+	[ "$(profile_hits bio_poll)" -gt 0 ] || failed "nothing was polled"
+	value polls_in_vain \
+		$(($(profile_hits bio_poll) - $(profile_hits blk_mq_poll)))
+}
+
+# kyber IOSTATS: of its looks at the total latency, how many percent saw the
+# worst there is
+kyber()
+{
+	must set_attr /sys/block/bp0/queue/scheduler kyber
+	must set_attr /sys/block/bp0/queue/iostats "$1"
+	must trace_start kyber:kyber_latency
+	must load -t 2 -s 8 -c 8 -d 8 /dev/bp0
+	trace_end
+	trace_stop
+	must set_attr /sys/block/bp0/queue/iostats 1
+	must set_attr /sys/block/bp0/queue/scheduler none
+	grep -o 'READ total p99 [0-9]*' "$TMP/trace" >"$TMP/seen" ||
+		failed "kyber told no latency"
+	value "kyber_iostats$1" "$(awk '{ bad += $4 == 8 }
+		END { printf "%d\n", 100 * bad / (NR ? NR : 1) }' "$TMP/seen")"
+}
+
+counts()
+{
+	local disk
+
+	for disk in bp0 bp1 bp2 bp3; do
+		must null_create $disk
+	done
+	must prepare $NVME
+	must prepare "${NVME%1}2"
+	flush_size
+	merges merge_two 2
+	merges merge_four 4
+	sticky sticky_null bp1
+	sticky sticky_nvme $NVME
+	merge_checks
+	tags tags_32 32 /dev/bp0
+	tags tags_64 64 /dev/bp0
+	tags tags_128 128 /dev/bp0
+	tags tags_libaio 32 -e libaio /dev/bp0
+	tags tags_two_disks 32 /dev/bp0 /dev/bp1
+	tags_of_shared_set
+	tags tags_namespaces 32 /dev/$NVME
+	for disk in 32 64 127 128; do
+		tags_of_depth $disk
+	done
+	doorbells doorbells_rand
+	polls_in_vain
+	kyber 1
+	kyber 0
+}
+
+# --- queues of their own for reads -----------------------------------------
+
+# Reads that the driver set up for the writes' queue, which is the first.
+misrouted()
+{
+	must trace_start nvme:nvme_setup_cmd
+	must load -m 30 -s 32 -c 32 -d 32 -n $((32 * N)) /dev/$NVME
+	trace_end
+	trace_stop
+	grep -q 'nvme_cmd_read' "$TMP/trace" || failed "no read was traced"
+	value misrouted "$(grep -c 'qid=1,.*nvme_cmd_read' "$TMP/trace")"
+}
+
+queues()
+{
+	must prepare $NVME
+	doorbells doorbells_mixed -m 30
+	tags tags_mixed 32 -m 30 /dev/$NVME
+	misrouted
+}
+
+# --- instructions ----------------------------------------------------------
+
+# cost NAME ARG...: virtual nanoseconds, that is instructions, of 64000 I/Os
+cost()
+{
+	local name="$1"
+
+	shift
+	must load -n 64000 "$@"
+	words_value ns "$TMP/load" >>"$TMP/cost.$name"
+}
+
+# Where the timer's ticks fall moves a single run by some tenths of a percent.
+costs()
+{
+	local round file
+
+	must load -n 6400 /dev/bp0
+	for round in 1 2; do
+		note "costs, round $round of 2"
+		cost rand32 -s 32 -c 32 /dev/bp0
+		cost rand128 -s 128 -c 128 /dev/bp0
+		cost libaio -e libaio -s 32 -c 32 /dev/bp0
+		cost shared -s 32 -c 32 /dev/bpsh0
+		cost depth64 -s 32 -c 32 /dev/bp64
+		cost two_disks -s 32 -c 32 /dev/bp0 /dev/bp1
+		cost seq -a seq -s 32 -c 32 /dev/bp0
+		cost seq_libaio -a seq -e libaio -s 32 -c 32 /dev/bp0
+	done
+	for file in "$TMP"/cost.*; do
+		value "insns_${file##*.}" \
+			"$(rounded "$(awk '{ n += $1 } END { print n }' "$file")" 128000)"
+	done
+}
+
+# clock NAME: readings of the clock per 32 I/Os
+clock()
+{
+	profile_start ktime_get
+	must load -n 32000 -s 32 -c 32 /dev/bp0
+	profile_end
+	value "$1" "$(rounded "$(profile_hits ktime_get)" 1000)"
+}
+
+instructions()
+{
+	local one=submit_queues=1
+
+	must null_create bp0 $one
+	must null_create bp1 $one
+	must null_create bpsh0 shared_tags=1
+	must null_create bpsh1 shared_tags=1
+	must null_create bp64 $one hw_queue_depth=64
+	costs
+	clock clock
+	must set_attr /sys/block/bp0/queue/iostats 0
+	clock clock_iostats0
+	tags_fragmented
+}
+
+if [ -e /sys/kernel/debug/block ]; then
+	# Any disk will do to see which kernel this is.
+	must null_create bpwho size=1
+	if [ -e "$(knob bpwho)" ]; then
+		echo "kernel patched" >&3
+	else
+		echo "kernel base" >&3
+	fi
+	null_remove bpwho
+fi
+case $1 in
+counts | queues | instructions) "$1" ;;
+*)
+	echo "usage: audit_guest.sh counts|queues|instructions" >&2
+	exit 2
+	;;
+esac
+[ "$CASE_FAILED" -eq 0 ]

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: kyber sees the same total latency, whether the disk keeps I/O
+# statistics or not.
+#
+# Reproducer: the time from which it is counted was taken for the statistics
+# only. Without them, it was that of some earlier I/O, or of the boot.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+# kyber's last bucket takes all from 1.75 times the target on: 8/4.
+WORST=8
+
+# worst_share: percentages of latency that fell into the last bucket
+total_latency()
+{
+	set_attr /sys/block/bp0/queue/iostats "$1" || return 1
+	trace_start kyber:kyber_latency
+	# It looks at them ten times a second.
+	load -t 3 -s 8 -c 8 -d 8 /dev/bp0
+	trace_end
+	grep -o 'READ total p99 [0-9]*' "$TMP/trace" >"$TMP/seen" || {
+		failed "kyber told no total latency"
+		return
+	}
+	note "p99 buckets: $(sort "$TMP/seen" | uniq -c | tr -s ' \n' ' ')"
+	if ! grep -vq " $WORST\$" "$TMP/seen"; then
+		failed "the worst latency there is, every time"
+	fi
+}
+
+make_disk()
+{
+	null_create bp0 || ktap_exit_fail_msg "cannot create bp0"
+	modprobe -q kyber-iosched 2>/dev/null
+	set_attr /sys/block/bp0/queue/scheduler kyber
+	[ "$(attr /sys/block/bp0/queue/scheduler)" = kyber ] ||
+		missing "no kyber (CONFIG_MQ_IOSCHED_KYBER)"
+}
+
+require root trace plug_load null_blk
+make_disk
+require
+plan 2
+check "with I/O statistics" total_latency 1
+check "without I/O statistics" total_latency 0
+finish

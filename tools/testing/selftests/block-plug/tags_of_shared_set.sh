@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: disks that share a tag set, as two namespaces of one controller
+# do, take their tags in batches, and a flood to one disk does not take the
+# share of the other.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+N=100
+
+# All disks of this kind share one set, whose depth is the module's, 64 unless
+# set. A share is half of it for two disks, and a batch a quarter of that.
+DEPTH=$(cat /sys/module/null_blk/parameters/hw_queue_depth 2>/dev/null)
+
+batches()
+{
+	measure bp0 -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) "$@" ||
+		return
+	expect_count "calls for a batch of tags" "$TAG_BATCHES" \
+		"$N" $((BATCH * N))
+	expect_count "calls for a single tag" "$TAG_SINGLES" 0 \
+		$((BATCH * N * 5 / 8))
+}
+
+# Eight tasks flood bp2, which completes I/O after 1 ms. The rate of bp3, with
+# one task, is limited by its share: with all tags it would be the same.
+fair()
+{
+	local i modest flood
+
+	null_create bp2 shared_tags=1 irqmode=2 completion_nsec=1000000 &&
+	null_create bp3 shared_tags=1 irqmode=2 completion_nsec=1000000 ||
+		return
+	flood=$(requests_of bp2)
+	modest=$(requests_of bp3)
+	for i in 1 2 3 4 5 6 7 8; do
+		background plug_load -t 3 -s 32 -c 32 -d 256 /dev/bp2 >"$TMP/flood$i"
+	done
+	plug_load -t 2 -s 16 -c 16 -d $((DEPTH / 2)) /dev/bp3 >"$TMP/modest" ||
+		return
+	flood=$(($(requests_of bp2) - flood))
+	modest=$(($(requests_of bp3) - modest))
+	note "$modest I/Os beside a flood of $flood"
+	expect_count "I/Os beside a flood of $flood" "$modest" \
+		$((flood / 3)) $((flood * 3))
+}
+
+require root profiler plug_load null_blk
+plan 3
+{ null_create bp0 shared_tags=1 && null_create bp1 shared_tags=1; } ||
+	ktap_exit_fail_msg "cannot create the disks"
+check "one of two disks" batches /dev/bp0
+check "two disks in one plug" batches /dev/bp0 /dev/bp1
+check "a flood leaves the other disk its share" fair
+finish
