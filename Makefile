@@ -7,7 +7,7 @@ QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
 export KSRC FROM ACCEL
 
-.PHONY: help setup run bench check kernel tree refresh kunit selftest series lint \
+.PHONY: help setup run bench audit check kernel tree refresh kunit selftest series lint \
 	shell clean
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo '  setup     install the Debian packages that are missing'
 	@echo '  run       boot the patched kernel, compare the policies on NVMe'
 	@echo '  bench     policies and baselines on modelled SSDs; see SUITE'
+	@echo '  audit     what plugs batch, unpatched and patched, case by case'
 	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
 	@echo '  kernel    build the patched kernel'
 	@echo '  tree      $(TREE): base commit and the series, as git commits'
@@ -59,6 +60,9 @@ run: kernel
 bench: kernel
 	@python3 $(BENCH)/bench.py --suite '$(SUITE)' \
 		$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
+
+audit: kernel
+	@python3 scripts/audit.py
 
 kunit: tree
 	@python3 scripts/kunit.py

@@ -47,7 +47,7 @@ static int open_dev(const char *path)
 	return d->fd;
 }
 
-static unsigned long long number(const char *text)
+static unsigned long long parse_number(const char *text)
 {
 	unsigned long long n;
 	char *end = NULL;
@@ -63,8 +63,8 @@ static unsigned long long number(const char *text)
 static void prepare(struct io_uring *ring, char *arg)
 {
 	const char *path = strsep(&arg, ":");
-	unsigned long long off = number(strsep(&arg, ":"));
-	unsigned long long size = number(strsep(&arg, ":"));
+	unsigned long long off = parse_number(strsep(&arg, ":"));
+	unsigned long long size = parse_number(strsep(&arg, ":"));
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 	void *buf;
 
