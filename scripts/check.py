@@ -36,6 +36,7 @@ PLAIN = "git am of the mails makes the tree"
 LANES = [
     [("cost of always", script("cost.py")),
      ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
+     ("audit", script("audit.py", "--tap")),
      ("laboratory", script("labtest.py")),
      ("model against simulation", [PYTHON, os.path.join(BENCH,
                                                         "crosscheck.py")]),
