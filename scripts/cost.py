@@ -26,7 +26,7 @@ WORKLOADS = {
     "seq4k-s32": "-a seq -s 32 -c 32 -n 64000",
 }
 # Of the unpatched kernel's instructions, what must not be exceeded.
-GOALS = {"rand4k-s32": 0.98, "rand4k-s128": 0.94, "libaio-rand4k-s32": 0.95,
+GOALS = {"rand4k-s32": 0.98, "rand4k-s128": 0.93, "libaio-rand4k-s32": 0.95,
          "seq4k-s32": 1.0}
 KERNELS = ["base", "batching", "patched"]
 JOB = """set -e

@@ -26,7 +26,9 @@ batches()
 }
 
 # Eight tasks flood bp2, which completes I/O after 1 ms. The rate of bp3, with
-# one task, is limited by its share: with all tags it would be the same.
+# one task, is limited by its share: with all tags it would be the same. Where
+# CPUs are slow, it is one task of nine that limits it; less than half of what
+# that comes to would be starvation.
 fair()
 {
 	local i modest flood
@@ -45,7 +47,7 @@ fair()
 	modest=$(($(requests_of bp3) - modest))
 	note "$modest I/Os beside a flood of $flood"
 	expect_count "I/Os beside a flood of $flood" "$modest" \
-		$((flood / 3)) $((flood * 3))
+		$((flood / 18)) $((flood * 3))
 }
 
 require root profiler plug_load null_blk

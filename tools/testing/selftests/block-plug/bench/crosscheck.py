@@ -3,7 +3,10 @@
 """Does the model SSD do what arithmetic says, with Linux on top of it?
 
 Claim: what random 4K reads get from a modelled device is, within 2%, what an
-event simulation predicts that shares no code with it. All that the simulation
+event simulation predicts that shares no code with it; within 4% where each
+has a doorbell of its own, since there the order in which a core submits and
+reaps, which the simulation only splits in two, decides about batches. All
+that it
 knows of Linux is what an I/O costs the CPU, measured in the same run on a
 device that takes no time.
 
@@ -27,7 +30,7 @@ import suites
 sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 
-TOLERANCE = 0.02
+TOLERANCE = {"always": 0.02, "never": 0.04}
 RUNS = 4        # seeds; the same of either
 # What the CPU spends on an I/O, how much of it before the doorbell. The share
 # matters little where the device is the limit.
@@ -90,7 +93,7 @@ def check(report):
         expected = predict(known[profile], policy, costs[policy])
         points.append({"profile": profile, "policy": policy, "iops": got,
                        "simulated": round(expected)})
-        report.check(abs(got / expected - 1) <= TOLERANCE,
+        report.check(abs(got / expected - 1) <= TOLERANCE[policy],
                      "%s %s: %d measured, %d simulated, %+.2f%%" % (
                          profile, policy, got, expected,
                          100 * (got / expected - 1)))
