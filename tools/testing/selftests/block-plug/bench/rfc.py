@@ -15,8 +15,8 @@ COLUMNS = [("plug", "unpatched", "always"),
            ("never", "patched", "never"),
            ("seq-small", "patched", "seq-small"),
            ("adaptive", "patched", "adaptive")]
-# By how many points a prediction may differ before we call it a miss: what the
-# issue at hand expected of random and of sequential reads.
+# By how many points a prediction may differ before we call it a miss, of
+# random and of sequential reads; set before anything was measured.
 WITHIN = {"rand4k-s32": 0.5, "seq128k-s32": 1.1}
 
 
