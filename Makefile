@@ -7,8 +7,8 @@ QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
 export KSRC FROM ACCEL
 
-.PHONY: help setup run bench audit check kernel tree refresh kunit selftest series lint \
-	shell clean
+.PHONY: help setup run bench audit check kernel tree refresh kunit selftest \
+	series lint shell clean
 
 help:
 	@echo 'Verbs:'

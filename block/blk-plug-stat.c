@@ -77,11 +77,11 @@ static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 	ROW("flush_hist_16",		FLUSH_HIST + 4),
 	ROW("flush_hist_32",		FLUSH_HIST + 5),
 	ROW("flush_hist_64",		FLUSH_HIST + 6),
-	/* the tag set serves several queues */
+	/* the tag set serves several queues, and this one's share is used */
 	ROW("no_batch_shared",		NO_BATCH_SHARED),
-	/* a word of the tag map has not so many bits, or tags go round */
+	/* the tag map is too small to take ahead from, or tags go round */
 	ROW("no_batch_depth",		NO_BATCH_DEPTH),
-	/* no word has so many free bits in a row */
+	/* too few tags are free, or a task waits for one */
 	ROW("no_batch_fragmented",	NO_BATCH_FRAGMENTED),
 	/* a reserved tag is wanted */
 	ROW("no_batch_reserved",	NO_BATCH_RESERVED),

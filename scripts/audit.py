@@ -35,11 +35,16 @@ SETTLE = 10
 # By how much the instructions of the same load on the same kernel differ.
 REPEATS = 0.004
 
+# Of the first controller: its tag set is then a shared one.
+SECOND_NAMESPACE = (
+    "-drive", "%s,format=raw,if=none,id=n2" % boot.drive("null:256m"),
+    "-device", "nvme-ns,drive=n2")
+
 # job: how its guest differs
-NAMESPACES = "counts"
 MODELLED = "instructions"
 JOBS = {
     "counts": {"accel": "tcg", "trace_doorbells": True,
+               "devices": SECOND_NAMESPACE,
                "append": "null_blk.hw_queue_depth=256"},
     "queues": {"accel": "tcg", "trace_doorbells": True,
                "append": "nvme.write_queues=1"},
@@ -170,17 +175,6 @@ class AuditError(kernel.BuildError):
 
 # --- guests ----------------------------------------------------------------
 
-def with_namespaces(disk_args):
-    """Gives the first controller of one guest a second namespace, for which
-    boot.py has no option: its tag set is then a shared one."""
-    def wrapped(one):
-        more = ["-drive", "%s,format=raw,if=none,id=n2"
-                % boot.drive("null:256m"), "-device", "nvme-ns,drive=n2"]
-        mine = one.name.endswith(NAMESPACES)
-        return disk_args(one) + (more if mine else [])
-    return wrapped
-
-
 def submit_list():
     """Compile the program that submits a given list; its path."""
     if not os.path.exists(SUBMIT_LIST):
@@ -216,7 +210,6 @@ def boot_one(variant, job, program, initramfs):
 def run_guests(say):
     """Boot every kernel with every job; {(variant, job): boot.Result}."""
     initramfs, program = guest.initramfs(), submit_list()
-    boot.disk_args = with_namespaces(boot.disk_args)
     start = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = {(variant, job): pool.submit(boot_one, variant, job, program,

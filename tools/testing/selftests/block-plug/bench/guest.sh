@@ -158,7 +158,6 @@ check_plug()
 
 begin()
 {
-	# not used here, but its memory then is not the first cell's to find
 	insmod $MODULES/ssd_model.ko || die "ssd_model does not load"
 	[ -d $CONFIG ] || die "ssd_model has no configfs directory"
 	clock=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)

@@ -32,14 +32,25 @@ unplugged()
 		$TRACE/trace
 }
 
+# run_fio TARGET OPTIONS... DISK: TARGET is fio's option for where, instead of
+# the disk
 run_fio()
 {
+	target=$1
+	shift
+	n=$#
+	while [ $n -gt 1 ]; do
+		set -- "$@" "$1"
+		shift
+		n=$((n - 1))
+	done
+	shift
 	echo >$TRACE/trace
 	unplug_events 1
 	before=$(switches)
 	fio --name=load --output=/tmp/fio.json --output-format=json \
 		--group_reporting --lat_percentiles=1 \
-		--percentile_list=50:99:99.9 "$@" >&2 || return 1
+		--percentile_list=50:99:99.9 "$@" "$target" >&2 || return 1
 	after=$(switches)
 	unplug_events 0
 	printf 'fio %s %s\n' "$id" "$(tr -d '\n' </tmp/fio.json)" >&3
@@ -62,14 +73,7 @@ fio_raw()
 		shift 2
 		iostat -dxky "$seconds" 1 "${disk#/dev/}" >/tmp/iostat &
 	fi
-	n=$#
-	while [ $n -gt 1 ]; do
-		set -- "$@" "$1"
-		shift
-		n=$((n - 1))
-	done
-	shift
-	words=$(run_fio "$@" --filename="$disk") || return 1
+	words=$(run_fio --filename="$disk" "$@") || return 1
 	[ -z "$seconds" ] || wait
 	echo "$words$(iostat_words "$seconds")"
 }
@@ -107,14 +111,7 @@ fio_xfs()
 	esac
 	mkfs.xfs -q -f -K "$disk" >&2 || return 1
 	mount -t xfs "$disk" /mnt || return 1
-	n=$#
-	while [ $n -gt 1 ]; do
-		set -- "$@" "$1"
-		shift
-		n=$((n - 1))
-	done
-	shift
-	words=$(run_fio "$@" --directory=/mnt) || return 1
+	words=$(run_fio --directory=/mnt "$@") || return 1
 	umount /mnt || return 1
 	echo "$words"
 }

@@ -33,10 +33,3 @@ def load(path=PATH):
 def scale(profile):
     """How much slower than a real machine the device is made."""
     return int(profile["time_scale"]) / 100
-
-
-def settings(profile, **changes):
-    """A profile as the words that guest.sh takes."""
-    keys = {**profile, **{key.replace("__", "."): value
-                          for key, value in changes.items()}}
-    return " ".join("%s=%s" % item for item in keys.items())

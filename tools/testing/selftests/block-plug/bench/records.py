@@ -75,9 +75,8 @@ def fio_latency(job, scale):
                                  ("p999", "99.900000"))}}
 
 
-def of_fio(cell, profile, number, words, text):
+def of_fio(profile, number, words, text):
     """The figures of fio, of the kernel's counters and of the device."""
-    del cell
     job, scale = json.loads(text)["jobs"][0], profiles.scale(profile)
     sides = [job["read"], job["write"]]
     ios = sum(side["total_ios"] for side in sides)
@@ -103,6 +102,6 @@ def of_fio(cell, profile, number, words, text):
 def make(cell, profile, words, fio, commit):
     """One measured cell, for the result file."""
     number = numbers(words)
-    figures = (of_fio(cell, profile, number, words, fio) if fio else
+    figures = (of_fio(profile, number, words, fio) if fio else
                of_load(cell, profile, number))
     return {**head(cell, profile, commit), **figures}

@@ -84,6 +84,7 @@ class Guest:
     system_map: str = ""
     trace_doorbells: bool = False
     virtio_blk: bool = False
+    devices: tuple = ()         # further arguments of QEMU's
     interactive: bool = False
     allow_warnings: bool = False
     on_line: object = None      # called with each line as the job writes it
@@ -329,7 +330,7 @@ def qemu_args(guest, accel, initrd, console, port, trace, gdb):
             "-append", kernel_args(guest),
             *console_args(guest, console),
             "-chardev", f"socket,id=port,fd={port}", "-serial", "chardev:port",
-            *disk_args(guest)]
+            *disk_args(guest), *guest.devices]
     if trace is not None:
         args += ["-trace", TRACE_EVENT, "-D", f"/dev/fd/{trace}"]
     if gdb is not None:
