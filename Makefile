@@ -7,14 +7,15 @@ QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
 export KSRC FROM ACCEL
 
-.PHONY: help setup run bench audit check kernel tree refresh kunit selftest \
-	series lint shell clean
+.PHONY: help setup run bench sim audit check kernel tree refresh kunit \
+	selftest series lint shell clean
 
 help:
 	@echo 'Verbs:'
 	@echo '  setup     install the Debian packages that are missing'
 	@echo '  run       boot the patched kernel, compare the policies on NVMe'
 	@echo '  bench     policies and baselines on modelled SSDs; see SUITE'
+	@echo '  sim       what adaptive loses to the best fixed group; see SEED'
 	@echo '  audit     what plugs batch, unpatched and patched, case by case'
 	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
 	@echo '  kernel    build the patched kernel'
@@ -32,6 +33,8 @@ help:
 	@echo '  SUITE="a b"   what "bench" measures (default: cpu rfc nvme), or all'
 	@echo '  RUNS=n        runs of each cell of "bench", each with its own seed'
 	@echo '  COMPARE=json  records of an earlier "bench" to compare with'
+	@echo '  SEED=n        of the configurations that "sim" draws (default: 1)'
+	@echo '  CONFIGS=n     how many (default: 10000)'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  DEBUG=1       "kernel", "selftest", "shell": KASAN and lockdep'
 	@echo '  ACCEL=name    auto (default), tcg or kvm, for boots not timed'
@@ -60,6 +63,10 @@ run: kernel
 bench: kernel
 	@python3 $(BENCH)/bench.py --suite '$(SUITE)' \
 		$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
+
+sim: tree
+	@python3 $(BENCH)/sim.py $(if $(SEED),--seed '$(SEED)') \
+		$(if $(CONFIGS),--configs '$(CONFIGS)')
 
 audit: kernel
 	@python3 scripts/audit.py

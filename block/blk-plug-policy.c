@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fixed plug policies.
+ * The plug policies.
  *
  * A plug does three things: it keeps tags and a clock reading for the whole
  * submission, it looks for a merge for each bio, and it holds requests so that
@@ -17,6 +17,13 @@
  *   that could tell.  Requests that continue each other are held as under
  *   "always".  All others leave in groups: of 8 up to 16 KiB, of 4 up to
  *   32 KiB, of 2 up to 64 KiB, above that one by one.
+ *
+ * - adaptive: a bio looks for a merge if it continues the newest request, and
+ *   where nothing is held, if a plug has only begun or merges have been found
+ *   lately.  Requests that continue each other are held as under "always", one
+ *   of 128 KiB leaves at once, all others in groups of the size that
+ *   blk-plug-adaptive.c has found for their hardware queue.  A plug begins with
+ *   two at least, which shows whether they merge.
  *
  * - An elevator merges and sorts what the plug has held; a driver whose
  *   ->queue_rq() may sleep must not be called in the middle of a submission;
@@ -35,13 +42,14 @@
 #include <linux/string.h>
 #include <kunit/visibility.h>
 
-#define CREATE_TRACE_POINTS
-#include <trace/events/blk_plug_policy.h>
-
 #include "blk.h"
 #include "blk-mq.h"
+#include "blk-plug-loop.h"
 #include "blk-plug-policy.h"
 #include "blk-plug-stat.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/blk_plug_policy.h>
 
 enum {
 	/* Half of BLK_PLUG_FLUSH_SIZE: merging two of these fills a hold. */
@@ -55,6 +63,7 @@ const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR] = {
 	[BLK_PLUG_POLICY_ALWAYS]	= "always",
 	[BLK_PLUG_POLICY_NEVER]		= "never",
 	[BLK_PLUG_POLICY_SEQ_SMALL]	= "seq-small",
+	[BLK_PLUG_POLICY_ADAPTIVE]	= "adaptive",
 };
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_names);
 
@@ -62,6 +71,7 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_names);
 static const unsigned int mode_flag[BLK_PLUG_POLICY_NR] = {
 	[BLK_PLUG_POLICY_NEVER]		= QUEUE_FLAG_PLUG_NEVER,
 	[BLK_PLUG_POLICY_SEQ_SMALL]	= QUEUE_FLAG_PLUG_SEQ_SMALL,
+	[BLK_PLUG_POLICY_ADAPTIVE]	= QUEUE_FLAG_PLUG_ADAPTIVE,
 };
 
 /* On while any queue is in another mode than "always". */
@@ -86,6 +96,10 @@ void blk_plug_policy_set(struct request_queue *q,
 	old = blk_plug_policy_get(q);
 	if (old == mode)
 		goto unlock;
+	if (mode == BLK_PLUG_POLICY_ADAPTIVE) {
+		blk_plug_loop_restart(q);
+		static_branch_inc(&blk_plug_loop_key);
+	}
 	/*
 	 * Submitters look at the flags without a lock.  In between they see no
 	 * flag and hold for a moment, which is correct in every mode.
@@ -98,6 +112,8 @@ void blk_plug_policy_set(struct request_queue *q,
 		blk_queue_flag_set(mode_flag[mode], q);
 	else
 		static_branch_dec(&blk_plug_policy_key);
+	if (old == BLK_PLUG_POLICY_ADAPTIVE)
+		static_branch_dec(&blk_plug_loop_key);
 	if (q->disk)
 		trace_blk_plug_policy_mode(disk_devt(q->disk),
 					   blk_plug_policy_names[old],
@@ -115,6 +131,8 @@ void blk_plug_policy_register(struct request_queue *q)
 		blk_plug_policy_set(q, BLK_PLUG_POLICY_NEVER);
 	else if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_SEQ_SMALL))
 		blk_plug_policy_set(q, BLK_PLUG_POLICY_SEQ_SMALL);
+	else if (IS_ENABLED(CONFIG_BLK_PLUG_POLICY_DEFAULT_ADAPTIVE))
+		blk_plug_policy_set(q, BLK_PLUG_POLICY_ADAPTIVE);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_register);
 
@@ -161,12 +179,6 @@ static bool blk_plug_policy_is_data(enum req_op op)
 {
 	return op == REQ_OP_READ || op == REQ_OP_WRITE ||
 		op == REQ_OP_ZONE_APPEND;
-}
-
-static bool blk_plug_policy_continues(const struct request *prev,
-				      sector_t sector)
-{
-	return blk_rq_pos(prev) + blk_rq_sectors(prev) == sector;
 }
 
 /*
@@ -276,13 +288,63 @@ static bool blk_plug_policy_groups(const struct blk_plug *plug,
 		blk_plug_policy_fallback(rq->q) == BLK_PLUG_POLICY_AS_SET;
 }
 
-/* Does @rq complete a group?  Not static for the sake of its unit test. */
-bool blk_plug_policy_fills(const struct blk_plug *plug,
-			   const struct request *rq)
+/*
+ * The first request of an empty plug decides how the plug is filled; 0 if as
+ * under "always".
+ */
+static u8 blk_plug_policy_bind(const struct blk_plug *plug,
+			       const struct request *rq)
+{
+	const struct blk_plug_loop *loop = rq->mq_hctx->plug_loop;
+	unsigned int decision, group;
+
+	if (!loop || blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
+		return 0;
+	decision = READ_ONCE(loop->decision);
+	group = decision & BLK_PLUG_LOOP_GROUP;
+	if (!plug->policy) {
+		if (decision & BLK_PLUG_LOOP_FIRST)
+			group = 1;
+		else if (group < 2)
+			group = 2;
+	}
+	/* the plug itself does not hold more */
+	if (group >= BLK_MAX_REQUEST_COUNT)
+		group = BLK_PLUG_LOOP_GROUP;
+	return group | BLK_PLUG_LOOP_BEGUN | (decision & BLK_PLUG_LOOP_RANDOM);
+}
+
+/* Does @rq complete a group of "adaptive"?  Binds an empty plug. */
+static bool blk_plug_policy_adaptive_fills(struct blk_plug *plug,
+					   const struct request *rq)
+{
+	unsigned int bytes = blk_rq_bytes(rq);
+
+	if (!plug->rq_count)
+		plug->policy = blk_plug_policy_bind(plug, rq);
+	if (!plug->policy || !blk_plug_policy_groups(plug, rq))
+		return false;
+	if (bytes >= BLK_PLUG_POLICY_GROUP_BYTES)
+		return true;
+	if (bytes < SMALL_BYTES && blk_plug_policy_sequential(plug, rq)) {
+		/* for as long as without a policy, in this filling */
+		plug->policy |= BLK_PLUG_LOOP_GROUP;
+		return false;
+	}
+	return plug->rq_count + 1 >= (plug->policy & BLK_PLUG_LOOP_GROUP);
+}
+
+/*
+ * Does @rq complete a group?  May bind @plug to its queue.  Not static for the
+ * sake of its unit test.
+ */
+bool blk_plug_policy_fills(struct blk_plug *plug, const struct request *rq)
 {
 	enum blk_plug_policy_mode mode = blk_plug_policy_get(rq->q);
 	unsigned int bytes = blk_rq_bytes(rq);
 
+	if (mode == BLK_PLUG_POLICY_ADAPTIVE)
+		return blk_plug_policy_adaptive_fills(plug, rq);
 	return blk_plug_policy_groups(plug, rq) &&
 		plug->rq_count + 1 >= blk_plug_policy_group_size(mode, bytes,
 				blk_plug_policy_sequential(plug, rq));

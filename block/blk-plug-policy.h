@@ -15,6 +15,8 @@
 #include <linux/jump_label.h>
 #include <linux/sizes.h>
 
+#include "blk-plug-loop.h"
+
 struct seq_file;
 
 /**
@@ -23,12 +25,15 @@ struct seq_file;
  * @BLK_PLUG_POLICY_NEVER:	no merge in the plug, no hold
  * @BLK_PLUG_POLICY_SEQ_SMALL:	merge and hold small sequential requests only,
  *				send the others out in groups
+ * @BLK_PLUG_POLICY_ADAPTIVE:	likewise, in groups of the size that the
+ *				completions of a hardware queue show to be best
  * @BLK_PLUG_POLICY_NR:		number of modes
  */
 enum blk_plug_policy_mode {
 	BLK_PLUG_POLICY_ALWAYS,
 	BLK_PLUG_POLICY_NEVER,
 	BLK_PLUG_POLICY_SEQ_SMALL,
+	BLK_PLUG_POLICY_ADAPTIVE,
 	BLK_PLUG_POLICY_NR,
 };
 
@@ -73,7 +78,8 @@ enum {
 DECLARE_STATIC_KEY_FALSE(blk_plug_policy_key);
 
 #define BLK_PLUG_POLICY_FLAGS \
-	(BIT(QUEUE_FLAG_PLUG_NEVER) | BIT(QUEUE_FLAG_PLUG_SEQ_SMALL))
+	(BIT(QUEUE_FLAG_PLUG_NEVER) | BIT(QUEUE_FLAG_PLUG_SEQ_SMALL) |	\
+	 BIT(QUEUE_FLAG_PLUG_ADAPTIVE))
 
 extern const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR];
 
@@ -149,8 +155,7 @@ void blk_plug_policy_unregister(struct request_queue *q);
 bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio);
 bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq);
 bool __blk_plug_policy_add(struct blk_plug *plug, struct request *rq);
-bool blk_plug_policy_fills(const struct blk_plug *plug,
-			   const struct request *rq);
+bool blk_plug_policy_fills(struct blk_plug *plug, const struct request *rq);
 
 /* queue/plug_policy and the hctx's debugfs file, in blk-plug-sysfs.c */
 ssize_t blk_plug_policy_show(struct gendisk *disk, char *page);
@@ -183,6 +188,8 @@ blk_plug_policy_get(const struct request_queue *q)
 		return BLK_PLUG_POLICY_NEVER;
 	case BIT(QUEUE_FLAG_PLUG_SEQ_SMALL):
 		return BLK_PLUG_POLICY_SEQ_SMALL;
+	case BIT(QUEUE_FLAG_PLUG_ADAPTIVE):
+		return BLK_PLUG_POLICY_ADAPTIVE;
 	default:
 		return BLK_PLUG_POLICY_ALWAYS;
 	}
@@ -200,21 +207,60 @@ static inline bool blk_plug_policy_active(const struct request_queue *q)
 static inline void blk_plug_policy_start(struct blk_plug *plug)
 {
 	plug->nr_sent = 0;
+	plug->policy = 0;
+}
+
+/* Does a bio at @sector go on where @prev ends? */
+static inline bool blk_plug_policy_continues(const struct request *prev,
+					     sector_t sector)
+{
+	return blk_rq_pos(prev) + blk_rq_sectors(prev) == sector;
+}
+
+/*
+ * Under "adaptive": is it known that @bio finds nothing to merge with?  While
+ * no merges are found, only the second request of a group shows whether there
+ * are any; else whether a read or write continues the newest request.  The
+ * answer comes without a call, since it is what most bios get.
+ */
+static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
+					     const struct request_queue *q,
+					     const struct bio *bio)
+{
+	const struct request *newest;
+
+	if (!plug)
+		return false;
+	if (plug->policy & BLK_PLUG_LOOP_RANDOM && plug->rq_count != 1)
+		return true;
+	if (!plug->policy || !plug->rq_count)
+		return false;
+	newest = plug->mq_list.tail;
+	return newest->q == q && bio_op(bio) <= REQ_OP_WRITE &&
+		!blk_plug_policy_continues(newest, bio->bi_iter.bi_sector);
 }
 
 /**
  * blk_plug_policy_may_merge - should a bio look for a request to join?
  * @q: the bio's queue, on which merging is not switched off (nomerges)
+ * @plug: the submitter's plug, or %NULL
  * @bio: new bio that could be merged
  *
  * Context: Task context of the submitter; q->q_usage_counter held.
  * Return: false if the lookup is not worth its cost.
  */
 static inline bool blk_plug_policy_may_merge(struct request_queue *q,
+					     const struct blk_plug *plug,
 					     struct bio *bio)
 {
-	return !blk_plug_policy_on() || !blk_plug_policy_active(q) ||
-		__blk_plug_policy_may_merge(q, bio);
+	unsigned long flags;
+
+	if (!blk_plug_policy_on())
+		return true;
+	flags = READ_ONCE(q->queue_flags) & BLK_PLUG_POLICY_FLAGS;
+	if (flags & BIT(QUEUE_FLAG_PLUG_ADAPTIVE))
+		return !blk_plug_policy_unrelated(plug, q, bio);
+	return !flags || __blk_plug_policy_may_merge(q, bio);
 }
 
 /**
@@ -230,20 +276,28 @@ static inline bool blk_plug_policy_holds(struct blk_plug *plug,
 					 struct request *rq)
 {
 	return !blk_plug_policy_on() ||
-		blk_plug_policy_get(rq->q) != BLK_PLUG_POLICY_NEVER ||
+		!test_bit(QUEUE_FLAG_PLUG_NEVER, &rq->q->queue_flags) ||
 		__blk_plug_policy_holds(plug, rq);
 }
 
 /*
- * Most requests of "seq-small" are not the last of a group.  Find that out
- * without a call.
+ * Most requests are neither the first nor the last of a group.  Find that out
+ * without a call: under "adaptive", whose plug knows its group ...
  */
+static inline bool blk_plug_policy_within(const struct blk_plug *plug,
+					  const struct request *rq)
+{
+	return plug->rq_count + 1 < (plug->policy & BLK_PLUG_LOOP_GROUP) &&
+		blk_rq_bytes(rq) < BLK_PLUG_POLICY_GROUP_BYTES;
+}
+
+/* ... and under the other modes. */
 static inline bool blk_plug_policy_may_fill(const struct blk_plug *plug,
 					    const struct request *rq)
 {
 	return plug->rq_count >= BLK_PLUG_POLICY_GROUP - 1 ||
 		blk_rq_bytes(rq) > BLK_PLUG_POLICY_FULL_GROUP_BYTES ||
-		blk_plug_policy_get(rq->q) == BLK_PLUG_POLICY_NEVER;
+		blk_plug_policy_get(rq->q) != BLK_PLUG_POLICY_SEQ_SMALL;
 }
 
 /**
@@ -261,7 +315,8 @@ static inline bool blk_plug_policy_may_fill(const struct blk_plug *plug,
 static inline bool blk_plug_policy_add(struct blk_plug *plug,
 				       struct request *rq)
 {
-	return blk_plug_policy_on() && blk_plug_policy_active(rq->q) &&
+	return blk_plug_policy_on() && !blk_plug_policy_within(plug, rq) &&
+		blk_plug_policy_active(rq->q) &&
 		blk_plug_policy_may_fill(plug, rq) &&
 		__blk_plug_policy_add(plug, rq);
 }
@@ -281,6 +336,7 @@ static inline void blk_plug_policy_start(struct blk_plug *plug)
 }
 
 static inline bool blk_plug_policy_may_merge(struct request_queue *q,
+					     const struct blk_plug *plug,
 					     struct bio *bio)
 {
 	return true;

@@ -43,6 +43,7 @@ static const char *const merge_text[] = {
 	[BLK_PLUG_POLICY_ALWAYS]	= "all",
 	[BLK_PLUG_POLICY_NEVER]		= "none",
 	[BLK_PLUG_POLICY_SEQ_SMALL]	= "small sequential",
+	[BLK_PLUG_POLICY_ADAPTIVE]	= "sequential",
 };
 
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m)

@@ -8,6 +8,8 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
+struct blk_plug_adaptive_sample;
+
 /**
  * blk_plug_policy_mode - a queue's mode was changed
  * @dev: the disk
@@ -56,6 +58,79 @@ TRACE_EVENT(blk_plug_policy_group,
 	    TP_printk("%d,%d hctx=%u nr=%u",
 		      MAJOR(__entry->dev), MINOR(__entry->dev),
 		      __entry->hctx, __entry->nr)
+);
+
+/**
+ * blk_plug_policy_sample - "adaptive" has measured
+ * @hctx: hardware queue
+ * @s: what it did since the last sample
+ */
+TRACE_EVENT(blk_plug_policy_sample,
+	    TP_PROTO(const struct blk_mq_hw_ctx *hctx,
+		     const struct blk_plug_adaptive_sample *s),
+	    TP_ARGS(hctx, s),
+
+	    TP_STRUCT__entry(__field(dev_t,		dev)
+			     __field(unsigned int,	hctx)
+			     __field(u64,		ns)
+			     __field(u64,		wait_ns)
+			     __field(u32,		nr)
+			     __field(u32,		waits)
+			     __field(u32,		flushes)
+			     __field(u32,		flushed)
+			     __field(u32,		merged)
+	    ),
+
+	    TP_fast_assign(__entry->dev = hctx->queue->disk ?
+				disk_devt(hctx->queue->disk) : 0;
+			   __entry->hctx = hctx->queue_num;
+			   __entry->ns = s->ns;
+			   __entry->wait_ns = s->wait_ns;
+			   __entry->nr = s->nr;
+			   __entry->waits = s->waits;
+			   __entry->flushes = s->flushes;
+			   __entry->flushed = s->flushed;
+			   __entry->merged = s->merged;
+	    ),
+
+	    TP_printk("%d,%d hctx=%u ns=%llu nr=%u wait_ns=%llu waits=%u flushes=%u flushed=%u merged=%u",
+		      MAJOR(__entry->dev), MINOR(__entry->dev),
+		      __entry->hctx, __entry->ns, __entry->nr,
+		      __entry->wait_ns, __entry->waits, __entry->flushes,
+		      __entry->flushed, __entry->merged)
+);
+
+/**
+ * blk_plug_policy_decide - "adaptive" does something else from now on
+ * @hctx: hardware queue
+ * @from: group size until now
+ * @to: group size from now on
+ * @state: name of what the controller does from now on
+ */
+TRACE_EVENT(blk_plug_policy_decide,
+	    TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int from,
+		     unsigned int to, const char *state),
+	    TP_ARGS(hctx, from, to, state),
+
+	    TP_STRUCT__entry(__field(dev_t,		dev)
+			     __field(unsigned int,	hctx)
+			     __field(unsigned int,	from)
+			     __field(unsigned int,	to)
+			     __string(state,		state)
+	    ),
+
+	    TP_fast_assign(__entry->dev = hctx->queue->disk ?
+				disk_devt(hctx->queue->disk) : 0;
+			   __entry->hctx = hctx->queue_num;
+			   __entry->from = from;
+			   __entry->to = to;
+			   __assign_str(state);
+	    ),
+
+	    TP_printk("%d,%d hctx=%u from=%u to=%u state=%s",
+		      MAJOR(__entry->dev), MINOR(__entry->dev),
+		      __entry->hctx, __entry->from, __entry->to,
+		      __get_str(state))
 );
 
 #endif /* _TRACE_BLK_PLUG_POLICY_H */

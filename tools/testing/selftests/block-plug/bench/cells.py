@@ -7,7 +7,9 @@ import dataclasses
 # with the policy "noplug".
 BUILDS = {"unpatched": "base", "noplug": "noplug", "rfcera": "rfcera",
           "patched": "patched"}
-MODES = ["always", "never", "seq-small"]
+MODES = ["always", "never", "seq-small", "adaptive"]
+# Group sizes that "adaptive" can be pinned to, for what it should have found.
+GROUPS = ["group%d" % (1 << power) for power in range(6)]
 BASELINES = [("unpatched", "always"), ("unpatched", "nomerges2"),
              ("noplug", "noplug")]
 OURS = [("patched", mode) for mode in MODES]

@@ -73,6 +73,14 @@ set_queues()
 	done
 }
 
+# A fixed group size, for comparison with what "adaptive" finds.
+pin_group()
+{
+	for file in /sys/kernel/debug/block/"$1"/hctx*/plug_adaptive; do
+		echo "$2" >"$file" || return 1
+	done
+}
+
 # What a user of any kernel can choose, and what only the patched one offers.
 set_policy()
 {
@@ -85,6 +93,9 @@ set_policy()
 		always)
 			[ ! -e "$queue/plug_policy" ] ||
 				echo always >"$queue/plug_policy" ;;
+		group*)
+			echo adaptive >"$queue/plug_policy" &&
+				pin_group "$disk" "${1#group}" ;;
 		*)
 			echo "$1" >"$queue/plug_policy" ;;
 		esac || die "$disk: policy $1 cannot be set"

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef PLUGSIM_LINUX_MATH64_H
+#define PLUGSIM_LINUX_MATH64_H
+
+#include <linux/types.h>
+
+/*
+ * Written out, since that of tools/include traps where the kernel's saturates,
+ * and lacks some.
+ */
+static inline u64 mul_u64_u64_div64(u64 a, u64 b, u64 c)
+{
+	unsigned __int128 q = (unsigned __int128)a * b / c;
+
+	return q > (u64)~0ULL ? (u64)~0ULL : (u64)q;
+}
+
+static inline u64 mul_u64_u32_div(u64 a, u32 mul, u32 div)
+{
+	return mul_u64_u64_div64(a, mul, div);
+}
+
+static inline u64 mul_u64_u32_shr(u64 a, u32 mul, unsigned int shift)
+{
+	return (u64)(((unsigned __int128)a * mul) >> shift);
+}
+
+static inline u64 mul_u64_u64_shr(u64 a, u64 mul, unsigned int shift)
+{
+	return (u64)(((unsigned __int128)a * mul) >> shift);
+}
+
+static inline u64 mul_u32_u32(u32 a, u32 b)
+{
+	return (u64)a * b;
+}
+
+static inline u64 div64_u64(u64 dividend, u64 divisor)
+{
+	return dividend / divisor;
+}
+
+static inline s64 div64_s64(s64 dividend, s64 divisor)
+{
+	return dividend / divisor;
+}
+
+static inline u64 div_u64(u64 dividend, u32 divisor)
+{
+	return dividend / divisor;
+}
+
+static inline s64 div_s64(s64 dividend, s32 divisor)
+{
+	return dividend / divisor;
+}
+
+#endif /* PLUGSIM_LINUX_MATH64_H */

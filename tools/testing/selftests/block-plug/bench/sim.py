@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""make sim: what the controller of `adaptive` loses to the best fixed group.
+
+Claim: nowhere much, and on average next to nothing, on devices and under loads
+that nobody chose. plugsim compiles block/blk-plug-adaptive.c and simulates
+them; configurations are drawn from a seed. This is a report, not a test: goals
+that are missed do not make it fail.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import queue
+import sys
+import time
+
+import simconfigs
+import simreport
+import simrun
+from simreport import plugreport
+
+PROGRESS = 10                   # seconds
+
+
+class Sweep:
+    """Configurations, judged on all CPUs."""
+
+    def __init__(self, jobs):
+        self.engines = [simrun.Engine() for _ in range(jobs)]
+        self.free = queue.SimpleQueue()
+        for engine in self.engines:
+            self.free.put(engine)
+
+    def judge(self, seed, index):
+        """One, on whichever engine is free."""
+        engine = self.free.get()
+        try:
+            return simrun.judge_one(engine, simconfigs.generate(seed, index))
+        finally:
+            self.free.put(engine)
+
+    def run(self, seed, count):
+        """All of them; their records, in order."""
+        pool = concurrent.futures.ThreadPoolExecutor(len(self.engines))
+        start = time.monotonic()
+        try:
+            jobs = [pool.submit(self.judge, seed, index)
+                    for index in range(count)]
+            pending = jobs
+            while pending:
+                done, pending = concurrent.futures.wait(
+                    pending, timeout=PROGRESS,
+                    return_when=concurrent.futures.FIRST_EXCEPTION)
+                for job in done:
+                    job.result()
+                progress(count - len(pending), count, start)
+            return [job.result() for job in jobs]
+        finally:
+            self.stop()
+            pool.shutdown(cancel_futures=True)
+
+    def stop(self):
+        """Whoever waits for a result gets an error."""
+        for engine in self.engines:
+            engine.process.kill()
+
+
+def progress(done, count, start):
+    """A line of where we are."""
+    took = time.monotonic() - start
+    left = took * (count - done) / done if done else 0
+    print("sim: %d of %d configurations, %d s, %d s left" % (
+        done, count, took, left), flush=True)
+
+
+def report(records, seed):
+    """What all of it says; printed, and returned for the file."""
+    found = simreport.summaries(records)
+    by_class = simreport.by_class(records)
+    print("\n".join([
+        "", simreport.regret_table(found), "",
+        simreport.class_table(by_class), "",
+        simreport.open_table(records), "",
+        simreport.worst(records, seed), "", simreport.goals(found)]))
+    return {"regret": found, "classes": by_class,
+            "goals": simreport.goals(found)}
+
+
+def sweep(args):
+    """Everything."""
+    print("sim: seed %d, %d configurations, %d jobs" % (
+        args.seed, args.configs, args.jobs), flush=True)
+    records = Sweep(args.jobs).run(args.seed, args.configs)
+    result = {"seed": args.seed, **report(records, args.seed),
+              "records": records}
+    path = os.path.join(simrun.OUT, "result.json")
+    plugreport.write_file(path, json.dumps(result, indent=0).encode("ascii"))
+    paths = [path, *simreport.plots(records)]
+    print("Records and plots: " + ", ".join(
+        os.path.relpath(one, simrun.ROOT) for one in paths))
+
+
+def row(result):
+    """A run, as a row."""
+    group = result["group"]
+    cells = ["adaptive, ends at %g" % result["final_group"]
+             if group == simrun.ADAPTIVE else str(group)]
+    for phase in result["phases"]:
+        cells += ["%.0f" % phase["early"], "%.0f" % phase["iops"],
+                  "%.1f" % (phase["mean"] / 1000),
+                  "%.1f" % (phase["p99"] / 1000), "%.3f" % phase["doorbells"]]
+    return cells
+
+
+def show(config):
+    """One configuration, with every group."""
+    with simrun.Engine() as engine:
+        lines = [config.line(group, 2)
+                 for group in (*simrun.GROUPS, simrun.ADAPTIVE)]
+        results = [engine.run(line) for line in lines]
+        record = simrun.judge_one(engine, config)
+    names = ["early IOPS", "IOPS", "mean us", "p99 us", "doorbells/IO"]
+    rows = [["group"] + names * len(config.phases), *map(row, results)]
+    print(simreport.lines(rows))
+    print("%s '%s'" % (os.path.relpath(simrun.PROGRAM, simrun.ROOT),
+                       lines[-1]))
+    print(json.dumps(record))
+
+
+def number(low, high):
+    """Type of an option that is a number."""
+    def convert(text):
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(
+                "'%s'; accepted: %d to %d" % (text, low, high))
+        return int(text)
+    return convert
+
+
+def arguments(words):
+    """Command line; exits with 2 if it can not be used."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--configs", type=number(1, 10**7), default=10000,
+                        help="how many configurations (default: 10000)")
+    parser.add_argument("--seed", type=number(0, 2**63), default=1,
+                        help="that they are drawn from (default: 1)")
+    parser.add_argument("--jobs", type=number(1, 1024),
+                        default=len(os.sched_getaffinity(0)),
+                        help="at a time (default: one per CPU)")
+    parser.add_argument("--only", type=number(0, 10**7), metavar="N",
+                        help="show configuration N of the seed, every group")
+    return parser.parse_args(words)
+
+
+def main():
+    """All of it."""
+    args = arguments(sys.argv[1:])
+    try:
+        simrun.build()
+        if args.only is None:
+            sweep(args)
+        else:
+            show(simconfigs.generate(args.seed, args.only))
+    except (simrun.SimError, plugreport.ReportError) as error:
+        sys.exit("sim: %s" % error)
+    except KeyboardInterrupt:
+        sys.exit("sim: interrupted")
+
+
+if __name__ == "__main__":
+    main()
