@@ -50,25 +50,36 @@
 
 #define ONE	65536
 #define PERMILLE(x)	((s64)(x) * ONE / 1000)
+#define IN_STEP		PERMILLE(3)
 
 enum {
-	/* Completions per sample: enough round trips to average, to follow. */
+	/*
+	 * Requests per sample: 16 round trips of what is in flight, so that
+	 * batches have fallen into step; with many in flight fewer will do.
+	 */
 	ROUND_TRIPS	= 16,
+	FEW_TRIPS	= 4,
 	MIN_EPOCH	= 512,
+	ENOUGH		= 2048,
 	MAX_EPOCH	= 32768,
 
 	/* After a change, what was in flight has to come back first. */
 	SETTLE_TRIPS	= 4,
 	MIN_SETTLE	= 64,
 
-	/* Samples in a block; two blocks that agree are a measurement. */
+	/*
+	 * Samples in a block.  Two blocks that agree are a measurement, but for
+	 * the first: a submitter takes a while to fall into step.
+	 */
 	BLOCK		= 3,
+	BLOCKS		= 2,
+	FIRST_BLOCKS	= 4,
 	MAX_BLOCKS	= 8,
 
 	/* Samples of a trial: to decide, to give up, to be sure. */
 	MIN_TRIAL	= 4,
 	MAX_TRIAL	= 8,
-	HOME_TRIAL	= 12,
+	LONG_TRIAL	= 16,
 	PROVEN		= 16,
 
 	/* Samples that the measure remembers, when parked. */
@@ -76,8 +87,12 @@ enum {
 	MIN_PATIENCE	= 128,
 	MAX_PATIENCE	= 4096,
 
+	MIN_STEPS	= 2,
 	MAX_ODD		= 2,
 	MAX_BAD		= 8,
+
+	/* One sample in so many shows whether bios merge that leave alone. */
+	PAIR_EVERY	= 16,
 
 	/* Lookups pay if one flush in so many ends in a merged request. */
 	MERGE_YIELD	= 16,
@@ -85,13 +100,14 @@ enum {
 
 /* Levels of significance: 4 times the square of a number of standard errors. */
 enum {
+	SIGMA_1_5	= 9,
 	SIGMA_2		= 16,
 	SIGMA_2_5	= 25,
 	SIGMA_3		= 36,
 	SIGMA_4		= 64,
 };
 
-enum step { QUARTER, HALF, DOUBLE, HOME };
+enum step { QUARTER, HALF, DOUBLE, HOME, SINGLE, STEPS };
 
 enum verdict { UNDECIDED, YES, NO, SLOWER };
 
@@ -174,6 +190,13 @@ static s64 needed(const struct blk_plug_adaptive *a)
 	return a->group < a->from ? PERMILLE(5) : -PERMILLE(5) / 2;
 }
 
+/* Is the time per request much shorter, if only a longer trial can tell? */
+static bool promising(const struct blk_plug_adaptive *a, const struct gain *g)
+{
+	return a->trial.nr < LONG_TRIAL && g->time > PERMILLE(30) &&
+		above(g->time, g->time_var, SIGMA_1_5);
+}
+
 static enum verdict verdict(const struct blk_plug_adaptive *a)
 {
 	struct gain g = gain(&a->base, &a->trial);
@@ -183,12 +206,15 @@ static enum verdict verdict(const struct blk_plug_adaptive *a)
 		return SLOWER;
 	if (a->trial.nr < 2)
 		return UNDECIDED;
-	if (above(g.time - need, g.time_var, SIGMA_3))
+	if (above(g.time - need, g.time_var,
+		  a->trial.nr < LONG_TRIAL ? SIGMA_3 : SIGMA_2_5))
 		return YES;
 	if (a->step == HOME)
-		return a->trial.nr < HOME_TRIAL ? UNDECIDED : NO;
+		return a->trial.nr < LONG_TRIAL ? UNDECIDED : NO;
 	if (above(-g.time, g.time_var, SIGMA_2_5))
 		return SLOWER;
+	if (promising(a, &g))
+		return UNDECIDED;
 	if (above(need - g.time, g.time_var, SIGMA_2_5) ||
 	    above(g.wait - g.time, g.time_var + g.wait_var, SIGMA_2_5) ||
 	    above(need - g.wait, g.wait_var, SIGMA_3))
@@ -212,6 +238,8 @@ static void measure(struct blk_plug_adaptive *a)
 {
 	a->state = BLK_PLUG_ADAPTIVE_MEASURE;
 	a->blocks = 0;
+	a->time_ref = 0;
+	a->wait_ref = 0;
 	arm_clear(&a->base);
 	arm_clear(&a->trial);
 }
@@ -219,6 +247,9 @@ static void measure(struct blk_plug_adaptive *a)
 static void park(struct blk_plug_adaptive *a)
 {
 	a->state = BLK_PLUG_ADAPTIVE_PARKED;
+	a->doubted = false;
+	a->homed = false;
+	a->waited = true;
 	a->odd = 0;
 	a->parked = a->patience;
 	a->patience = min(2 * a->patience, MAX_PATIENCE);
@@ -228,7 +259,7 @@ static void park(struct blk_plug_adaptive *a)
 static unsigned int candidate(const struct blk_plug_adaptive *a, enum step step)
 {
 	/* a group that no plug fills is as good as the plug */
-	unsigned int group = min(a->group, rounddown_pow_of_two(a->fill));
+	unsigned int group = min(a->group, roundup_pow_of_two(a->fill));
 
 	switch (step) {
 	case QUARTER:
@@ -241,8 +272,26 @@ static unsigned int candidate(const struct blk_plug_adaptive *a, enum step step)
 	case HOME:
 		return 2 * a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP ?
 			BLK_PLUG_ADAPTIVE_MAX_GROUP : 0;
+	case SINGLE:
+		return group > 2;
+	case STEPS:
+		break;
 	}
 	return 0;
+}
+
+/*
+ * Does the time per request hardly vary, though more is in flight than a plug
+ * holds?  Then the CPU or the device is the limit, or batches return in step
+ * with their submission.  A smaller group will hardly help, and may break the
+ * step: there is no hurry to try one.
+ */
+static bool in_step(const struct blk_plug_adaptive *a)
+{
+	const struct blk_plug_adaptive_arm *b = &a->base;
+
+	return a->in_flight > 2 * a->plug &&
+		variance(b->time, b->time_sq, b->nr) <= IN_STEP * IN_STEP;
 }
 
 /* Try what has not been tried, or park. */
@@ -250,9 +299,11 @@ static void try_next(struct blk_plug_adaptive *a)
 {
 	unsigned int group;
 
-	for (a->step = QUARTER; a->step <= HOME; a->step++) {
+	for (a->step = QUARTER; a->step < STEPS; a->step++) {
 		group = candidate(a, a->step);
 		if (!group || a->tried & BIT(a->step))
+			continue;
+		if (group < a->group && !a->waited && in_step(a))
 			continue;
 		a->from = a->group;
 		a->state = BLK_PLUG_ADAPTIVE_TRY;
@@ -271,25 +322,29 @@ static void measured(struct blk_plug_adaptive *a)
 
 	if (a->base.nr) {
 		g = gain(&a->base, &a->trial);
-		drifts = above(abs(g.time), g.time_var, SIGMA_2_5);
+		drifts = above(abs(g.time), g.time_var, SIGMA_2_5) ||
+			abs(g.time) > ONE / 4 || abs(g.wait) > ONE / 4;
 	}
 	if (drifts)
 		arm_clear(&a->base);
 	arm_merge(&a->base, &a->trial);
 	arm_clear(&a->trial);
-	if (a->base.nr >= 2 * BLOCK || ++a->blocks >= MAX_BLOCKS)
+	if (++a->blocks >= MAX_BLOCKS || a->base.nr >= a->wanted) {
+		a->wanted = BLOCKS * BLOCK;
 		try_next(a);
+	}
 }
 
 /* The trial has stood the test: it is the measure of others. */
 static void proven(struct blk_plug_adaptive *a)
 {
-	a->tried = BIT(QUARTER) | BIT(HOME);
+	a->tried = BIT(QUARTER) | BIT(HOME) | BIT(SINGLE);
 	if (a->step == HALF)
 		a->tried |= BIT(DOUBLE);
 	else if (a->step != QUARTER)
 		a->tried |= BIT(HALF);
 	a->patience = a->step == HOME ? a->patience : MIN_PATIENCE;
+	a->doubted = false;
 	a->base = a->trial;
 	try_next(a);
 }
@@ -298,7 +353,23 @@ static void lost(struct blk_plug_adaptive *a, enum verdict verdict)
 {
 	a->tried |= BIT(a->step);
 	if (verdict == SLOWER)
-		a->tried |= BIT(QUARTER) | BIT(HALF) | BIT(HOME);
+		a->tried |= BIT(QUARTER) | BIT(HALF) | BIT(HOME) | BIT(SINGLE);
+	change_group(a, a->from);
+	measure(a);
+}
+
+/*
+ * Too good to be true?  It may have been the load that changed.  Go back once,
+ * to see whether things there are as they were.
+ */
+static bool doubtful(const struct blk_plug_adaptive *a)
+{
+	return !a->doubted && gain(&a->base, &a->trial).time > ONE / 4;
+}
+
+static void doubt(struct blk_plug_adaptive *a)
+{
+	a->doubted = true;
 	change_group(a, a->from);
 	measure(a);
 }
@@ -307,7 +378,9 @@ static void judge(struct blk_plug_adaptive *a)
 {
 	enum verdict v = verdict(a);
 
-	if (v == NO || v == SLOWER)
+	if (v == YES && doubtful(a))
+		doubt(a);
+	else if (v == NO || v == SLOWER)
 		lost(a, v);
 	else if (a->state == BLK_PLUG_ADAPTIVE_PROVE && a->trial.nr >= PROVEN)
 		proven(a);
@@ -315,23 +388,56 @@ static void judge(struct blk_plug_adaptive *a)
 		a->state = BLK_PLUG_ADAPTIVE_PROVE;
 }
 
-/* Does a sample fit those before?  They are of the same group size. */
-static bool fits(const struct blk_plug_adaptive *a, s64 time, s64 wait)
+/* Is a figure far from those before, also for how much these vary? */
+static bool far(s64 value, s64 sum, s64 squares, s64 nr)
 {
-	s64 time_diff = time - div64_s64(a->base.time, a->base.nr);
-	s64 wait_diff = wait - div64_s64(a->base.wait, a->base.nr);
+	s64 diff = abs(value - div64_s64(sum, nr));
 
-	return abs(time_diff) < ONE / 4 && abs(wait_diff) < ONE / 4;
+	return diff > ONE / 4 && above(diff, variance(sum, squares, nr),
+				       SIGMA_4);
+}
+
+/*
+ * Does a sample fit those before, of the same group size?  If not twice in a
+ * row, the load has changed.
+ */
+static bool fits(struct blk_plug_adaptive *a,
+		 const struct blk_plug_adaptive_arm *b, s64 time, s64 wait)
+{
+	if (b->nr < BLOCK || (!far(time, b->time, b->time_sq, b->nr) &&
+			      !far(wait, b->wait, b->wait_sq, b->nr))) {
+		a->odd = 0;
+		return true;
+	}
+	if (++a->odd >= MAX_ODD)
+		blk_plug_adaptive_init(a);
+	return false;
+}
+
+/*
+ * Is a sample of small groups faster than those before by an eighth?  Then it
+ * may have fallen into step by chance, in which large ones would keep it.
+ */
+static bool fell_into_step(const struct blk_plug_adaptive *a, s64 time)
+{
+	const struct blk_plug_adaptive_arm *b = &a->base;
+	s64 gain = div64_s64(b->time, b->nr) - time;
+
+	return a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP && gain > ONE / 8 &&
+		above(gain, variance(b->time, b->time_sq, b->nr), SIGMA_1_5);
 }
 
 static void stay_parked(struct blk_plug_adaptive *a, s64 time, s64 wait)
 {
-	if (!fits(a, time, wait)) {
-		if (++a->odd >= MAX_ODD)
-			blk_plug_adaptive_init(a);
+	a->steps = fell_into_step(a, time) ? a->steps + 1 : 0;
+	if (!a->homed && a->steps >= MIN_STEPS) {
+		a->homed = true;
+		a->tried = (u8)~BIT(HOME);
+		try_next(a);
 		return;
 	}
-	a->odd = 0;
+	if (!fits(a, &a->base, time, wait))
+		return;
 	if (a->base.nr >= MEMORY)
 		arm_halve(&a->base);
 	arm_add(&a->base, time, wait);
@@ -340,25 +446,6 @@ static void stay_parked(struct blk_plug_adaptive *a, s64 time, s64 wait)
 	/* A large step may do harm, and was for finding the region. */
 	a->tried = a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP ? BIT(QUARTER) : 0;
 	try_next(a);
-}
-
-static void step(struct blk_plug_adaptive *a, s64 time, s64 wait)
-{
-	switch (a->state) {
-	case BLK_PLUG_ADAPTIVE_MEASURE:
-		arm_add(&a->trial, time, wait);
-		if (a->trial.nr >= BLOCK)
-			measured(a);
-		break;
-	case BLK_PLUG_ADAPTIVE_TRY:
-	case BLK_PLUG_ADAPTIVE_PROVE:
-		arm_add(&a->trial, time, wait);
-		judge(a);
-		break;
-	case BLK_PLUG_ADAPTIVE_PARKED:
-		stay_parked(a, time, wait);
-		break;
-	}
 }
 
 /* The difference from a reference, in 1/65536 of it, no more than all of it. */
@@ -371,13 +458,53 @@ static s64 relative(u64 value, u64 *ref)
 	return (s64)div64_u64(value * ONE, *ref) - ONE;
 }
 
+/*
+ * The sample of a transition tells little, but enough to end a trial that does
+ * serious harm.
+ */
+static void settled(struct blk_plug_adaptive *a, u64 value, u32 nr)
+{
+	/* a plug's worth of requests is there or not, at both ends */
+	s64 harm = ONE / 8 + 2 * ONE * a->plug / nr, time, mean, var;
+
+	a->settle = false;
+	if (a->state != BLK_PLUG_ADAPTIVE_TRY || a->trial.nr)
+		return;
+	time = relative(value, &a->time_ref);
+	mean = div64_s64(a->base.time, a->base.nr);
+	var = variance(a->base.time, a->base.time_sq, a->base.nr);
+	if (above(time - mean - harm, ROUND_TRIPS / SETTLE_TRIPS * var,
+		  SIGMA_4))
+		lost(a, SLOWER);
+}
+
+static void step(struct blk_plug_adaptive *a, s64 time, s64 wait)
+{
+	switch (a->state) {
+	case BLK_PLUG_ADAPTIVE_MEASURE:
+		arm_add(&a->trial, time, wait);
+		if (a->trial.nr >= BLOCK)
+			measured(a);
+		break;
+	case BLK_PLUG_ADAPTIVE_TRY:
+	case BLK_PLUG_ADAPTIVE_PROVE:
+		if (!fits(a, &a->trial, time, wait))
+			break;
+		arm_add(&a->trial, time, wait);
+		judge(a);
+		break;
+	case BLK_PLUG_ADAPTIVE_PARKED:
+		stay_parked(a, time, wait);
+		break;
+	}
+}
+
 static bool makes_sense(const struct blk_plug_adaptive_sample *s)
 {
 	/* 2^36 ns is a minute; 24 bits more are needed below */
-	return s->nr && s->waits && s->waits <= s->nr &&
-		s->ns >= s->nr / 256 + 1 && !(s->ns >> 36) &&
-		s->wait_ns >= s->waits / 256 + 1 &&
-		!(div64_u64(s->wait_ns, s->waits) >> 36);
+	return s->nr && s->ns >= s->nr / 256 + 1 && !(s->ns >> 36) &&
+		(!s->waits || (s->wait_ns >= s->waits / 256 + 1 &&
+			       !(div64_u64(s->wait_ns, s->waits) >> 36)));
 }
 
 static void observe(struct blk_plug_adaptive *a,
@@ -388,27 +515,44 @@ static void observe(struct blk_plug_adaptive *a,
 	a->merge = s->merged >= s->flushes / MERGE_YIELD + 1;
 	if (a->state == BLK_PLUG_ADAPTIVE_MEASURE ||
 	    a->state == BLK_PLUG_ADAPTIVE_PARKED)
-		a->fill = clamp(s->flushed / s->flushes, 1,
+		a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,
 				BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	if (a->group == BLK_PLUG_ADAPTIVE_MAX_GROUP && !a->settle)
+		a->plug = a->fill;
+}
+
+static u32 epoch(const struct blk_plug_adaptive *a)
+{
+	if (a->settle)
+		return max(SETTLE_TRIPS * a->in_flight, MIN_SETTLE);
+	return clamp(ROUND_TRIPS * a->in_flight, MIN_EPOCH,
+		     max(FEW_TRIPS * a->in_flight, ENOUGH));
 }
 
 static void take(struct blk_plug_adaptive *a,
 		 const struct blk_plug_adaptive_sample *s)
 {
-	u64 time = div64_u64(s->ns * 256, s->nr);
-	u64 wait = div64_u64(s->wait_ns * 256, s->waits);
-	/* Little's law */
-	u32 in_flight = clamp(div64_u64(wait, time), 1, MAX_EPOCH);
+	u64 time = div64_u64(s->ns * 256, s->nr), wait = 0;
 
 	observe(a, s);
+	if (s->waits) {
+		wait = div64_u64(s->wait_ns * 256, s->waits);
+		/* Little's law */
+		a->in_flight = clamp(div64_u64(wait, time), 1,
+				     MAX_EPOCH / FEW_TRIPS);
+	}
 	if (a->settle)
-		a->settle = false;
-	else
+		settled(a, time, s->nr);
+	else if (wait)
 		step(a, relative(time, &a->time_ref),
 		     relative(wait, &a->wait_ref));
-	a->first = a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP && !a->merge;
-	a->epoch = a->settle ? max(SETTLE_TRIPS * in_flight, MIN_SETTLE) :
-		clamp(ROUND_TRIPS * in_flight, MIN_EPOCH, MAX_EPOCH);
+	else if (a->state == BLK_PLUG_ADAPTIVE_PARKED)
+		step(a, relative(time, &a->time_ref),
+		     div64_s64(a->base.wait, a->base.nr));
+	a->pair = a->group == 1 && (a->merge || !(++a->samples % PAIR_EVERY));
+	a->first = a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP && a->group > 1 &&
+		!a->merge && a->in_flight <= a->plug;
+	a->epoch = epoch(a);
 }
 
 void blk_plug_adaptive_init(struct blk_plug_adaptive *a)
@@ -419,6 +563,8 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a)
 		.epoch = MIN_EPOCH,
 		.settle = true,
 		.fill = 1,
+		.tried = BIT(SINGLE),
+		.wanted = FIRST_BLOCKS * BLOCK,
 		.patience = MIN_PATIENCE,
 	};
 }
@@ -428,7 +574,7 @@ bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s)
 {
 	u8 group = a->group;
-	bool merge = a->merge, first = a->first;
+	bool merge = a->merge, first = a->first, pair = a->pair;
 
 	if (makes_sense(s)) {
 		a->bad = 0;
@@ -436,6 +582,7 @@ bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 	} else if (++a->bad >= MAX_BAD) {
 		blk_plug_adaptive_init(a);
 	}
-	return a->group != group || a->merge != merge || a->first != first;
+	return a->group != group || a->merge != merge || a->first != first ||
+		a->pair != pair;
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_decide);

@@ -22,10 +22,9 @@ enum {
  * @ns:		how long it was, in ns
  * @wait_ns:	sum of the response times of @waits requests, in ns, from when
  *		they were claimed for an I/O, the time in the plug included
- * @nr:		requests that completed
- * @waits:	of these, those whose response time was taken
- * @flushes:	times that a plug sent out requests
- * @flushed:	the requests that these were
+ * @nr:		requests that plugs sent out
+ * @waits:	requests that completed and whose response time was taken
+ * @flushes:	times that plugs sent out requests
  * @merged:	of @flushes, those whose newest request had been merged
  */
 struct blk_plug_adaptive_sample {
@@ -34,7 +33,6 @@ struct blk_plug_adaptive_sample {
 	u32 nr;
 	u32 waits;
 	u32 flushes;
-	u32 flushed;
 	u32 merged;
 };
 
@@ -77,10 +75,10 @@ struct blk_plug_adaptive_arm {
  * @group:	requests that a plug sends out at a time, 1 to
  *		%BLK_PLUG_ADAPTIVE_MAX_GROUP
  * @merge:	is a bio worth a lookup where the plug can not tell?
- * @first:	does a plug's first request leave at once if nothing is in
- *		flight?
+ * @first:	does a plug's first request leave at once?
+ * @pair:	does a plug begin with two, which shows whether they merge?
  * @state:	&enum blk_plug_adaptive_state
- * @epoch:	completions until the next sample is wanted
+ * @epoch:	requests to be sent out until the next sample is wanted
  * @from:	the group size before the present trial
  * @step:	what the present trial is
  * @tried:	bits of the steps that need not be tried from here
@@ -88,7 +86,15 @@ struct blk_plug_adaptive_arm {
  * @odd:	samples in a row that do not fit what was seen when parked
  * @bad:	samples in a row that make no sense
  * @blocks:	of samples that were taken for the present measurement
+ * @wanted:	samples that make one
  * @fill:	mean number of requests that a plug sent out at a time
+ * @plug:	what it was when last @group was the largest: a whole plug's
+ * @samples:	a counter
+ * @steps:	samples in a row that may have fallen into step
+ * @waited:	has been parked before
+ * @homed:	the largest group was tried out of turn since parking
+ * @doubted:	a gain that was too large was gone back on
+ * @in_flight:	mean number of requests that have not completed
  * @patience:	samples to be parked for, the next time
  * @parked:	samples until the next trial
  * @time_ref:	time per request that others are compared with, in ns / 256
@@ -96,13 +102,14 @@ struct blk_plug_adaptive_arm {
  * @base:	samples of the group size that is compared with
  * @trial:	samples of the one that is tried
  *
- * @group, @merge and @first are for others to read, @epoch for the caller of
+ * @group, @merge, @first and @pair are for others to read, @epoch for the caller of
  * blk_plug_adaptive_decide(), the rest for nobody.
  */
 struct blk_plug_adaptive {
 	u8 group;
 	bool merge;
 	bool first;
+	bool pair;
 	u8 state;
 	u32 epoch;
 
@@ -113,7 +120,15 @@ struct blk_plug_adaptive {
 	u8 odd;
 	u8 bad;
 	u8 blocks;
+	u8 wanted;
 	u8 fill;
+	u8 plug;
+	u8 samples;
+	u8 steps;
+	bool waited;
+	bool homed;
+	bool doubted;
+	u32 in_flight;
 	u16 patience;
 	u16 parked;
 	u64 time_ref;
@@ -134,7 +149,7 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a);
  * @s: what happened since the last call
  *
  * Context: Any, but @a is the caller's alone.
- * Return: true if @group, @merge or @first has changed.
+ * Return: true if @group, @merge, @first or @pair has changed.
  */
 bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s);

@@ -65,6 +65,8 @@ static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 		decision |= BLK_PLUG_LOOP_RANDOM;
 	if (c->first && !READ_ONCE(loop->pinned))
 		decision |= BLK_PLUG_LOOP_FIRST;
+	if (c->pair || READ_ONCE(loop->pinned) == 1)
+		decision |= BLK_PLUG_LOOP_PAIR;
 	/* submitters have it in their caches: leave it there */
 	if (decision != loop->decision)
 		WRITE_ONCE(loop->decision, decision);
@@ -80,8 +82,7 @@ static void blk_plug_loop_read(struct blk_plug_loop *loop,
 	total->waits = atomic_read(&loop->waits);
 	total->wait_ns = atomic64_read(&loop->wait_ns);
 	total->flushes = atomic_read(&loop->flushes);
-	total->flushed = atomic_read(&loop->flushed);
-	total->nr = total->flushed;
+	total->nr = atomic_read(&loop->flushed);
 	total->merged = atomic_read(&loop->merged);
 	total->ns = ktime_get_ns();
 }
@@ -96,7 +97,6 @@ blk_plug_loop_difference(struct blk_plug_adaptive_sample *d,
 	d->nr = now->nr - then->nr;
 	d->waits = now->waits - then->waits;
 	d->flushes = now->flushes - then->flushes;
-	d->flushed = now->flushed - then->flushed;
 	d->merged = now->merged - then->merged;
 }
 
@@ -172,18 +172,19 @@ static bool blk_plug_loop_timed(const struct request *rq)
 	return rq->rq_flags & RQF_IO_STAT || !blk_queue_io_stat(rq->q);
 }
 
+/* One batch stands for all those that were not picked. */
 static void blk_plug_loop_wait(struct blk_plug_loop *loop, u64 ns,
-			       unsigned int nr)
+			       unsigned int nr, unsigned int mask)
 {
-	atomic64_add(ns, &loop->wait_ns);
-	atomic_add(nr, &loop->waits);
+	atomic64_add(ns * (mask + 1), &loop->wait_ns);
+	atomic_add(nr * (mask + 1), &loop->waits);
 }
 
 /* One in so many batches, less one, of which each has @nr requests. */
 static unsigned int blk_plug_loop_mask(const struct blk_plug_loop *loop,
 				       unsigned int nr)
 {
-	unsigned int mask = 15 >> (fls(nr) - 1);
+	unsigned int mask = 7 >> (fls(nr) - 1);
 
 	return READ_ONCE(loop->sparse) ? mask << 3 | 7 : mask;
 }
@@ -193,11 +194,14 @@ void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
 {
 	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
 	struct request **rqs = hctx->tags->rqs;
+	unsigned int mask;
 	u64 now, ns = 0;
 	int i, waits = 0;
 
-	if (!loop || !blk_plug_loop_picks(rqs[tags[0]],
-					  blk_plug_loop_mask(loop, nr)))
+	if (!loop)
+		return;
+	mask = blk_plug_loop_mask(loop, nr);
+	if (!blk_plug_loop_picks(rqs[tags[0]], mask))
 		return;
 	/* not the plug's cached time, which would be the submission's */
 	now = ktime_get_ns();
@@ -209,17 +213,21 @@ void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
 			waits++;
 		}
 	}
-	blk_plug_loop_wait(loop, ns, waits);
+	blk_plug_loop_wait(loop, ns, waits, mask);
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_completed);
 
 void __blk_plug_loop_freed(struct request *rq)
 {
 	struct blk_plug_loop *loop = blk_plug_loop_of(rq->mq_hctx);
+	unsigned int mask;
 
-	if (loop && blk_plug_loop_picks(rq, blk_plug_loop_mask(loop, 1)) &&
-	    blk_plug_loop_timed(rq))
-		blk_plug_loop_wait(loop, ktime_get_ns() - rq->start_time_ns, 1);
+	if (!loop)
+		return;
+	mask = blk_plug_loop_mask(loop, 1);
+	if (blk_plug_loop_picks(rq, mask) && blk_plug_loop_timed(rq))
+		blk_plug_loop_wait(loop, ktime_get_ns() - rq->start_time_ns, 1,
+				   mask);
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_freed);
 
@@ -227,13 +235,12 @@ static void blk_plug_loop_show_sample(struct seq_file *m,
 				      const struct blk_plug_adaptive_sample *s)
 {
 	seq_printf(m, "sample_ns %llu\n", s->ns);
-	seq_printf(m, "sample_completions %u\n", s->nr);
+	seq_printf(m, "sample_requests %u\n", s->nr);
 	seq_printf(m, "sample_ns_per_request %llu\n",
 		   s->nr ? div_u64(s->ns, s->nr) : 0);
 	seq_printf(m, "sample_response_ns %llu\n",
 		   s->waits ? div_u64(s->wait_ns, s->waits) : 0);
 	seq_printf(m, "sample_flushes %u\n", s->flushes);
-	seq_printf(m, "sample_flushed %u\n", s->flushed);
 	seq_printf(m, "sample_merged %u\n", s->merged);
 }
 
@@ -279,6 +286,7 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 	if (!loop)
 		return -ENOMEM;
 	WRITE_ONCE(loop->pinned, group);
-	WRITE_ONCE(loop->decision, group ?: BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	WRITE_ONCE(loop->decision, (group ?: BLK_PLUG_ADAPTIVE_MAX_GROUP) |
+		   (group == 1 ? BLK_PLUG_LOOP_PAIR : 0));
 	return count;
 }

@@ -7,7 +7,7 @@
  * nothing needs to be counted there but response times: of every batch of
  * completions while the controller compares, of one in 8 while it is parked.
  * The clock is read once per sample and per such batch, and on average not more
- * than once in 16 requests where they complete in smaller batches.
+ * than once in 8 requests where they complete in smaller batches.
  */
 #ifndef BLK_PLUG_LOOP_H
 #define BLK_PLUG_LOOP_H
@@ -35,6 +35,8 @@ enum {
 	BLK_PLUG_LOOP_RANDOM	= 0x80,
 	/* the first request of a plug leaves at once */
 	BLK_PLUG_LOOP_FIRST	= 0x100,
+	/* groups are of one, but the first two show whether they merge */
+	BLK_PLUG_LOOP_PAIR	= 0x200,
 };
 
 /**
@@ -189,7 +191,7 @@ static inline void blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx,
  */
 static inline void blk_plug_loop_freed(struct request *rq)
 {
-	if (blk_plug_loop_on() && blk_plug_loop_picks(rq, 15))
+	if (blk_plug_loop_on() && blk_plug_loop_picks(rq, 7))
 		__blk_plug_loop_freed(rq);
 }
 

@@ -305,7 +305,7 @@ static u8 blk_plug_policy_bind(const struct blk_plug *plug,
 	if (!plug->policy) {
 		if (decision & BLK_PLUG_LOOP_FIRST)
 			group = 1;
-		else if (group < 2)
+		else if (decision & BLK_PLUG_LOOP_PAIR)
 			group = 2;
 	}
 	/* the plug itself does not hold more */

@@ -77,7 +77,6 @@ TRACE_EVENT(blk_plug_policy_sample,
 			     __field(u32,		nr)
 			     __field(u32,		waits)
 			     __field(u32,		flushes)
-			     __field(u32,		flushed)
 			     __field(u32,		merged)
 	    ),
 
@@ -89,15 +88,14 @@ TRACE_EVENT(blk_plug_policy_sample,
 			   __entry->nr = s->nr;
 			   __entry->waits = s->waits;
 			   __entry->flushes = s->flushes;
-			   __entry->flushed = s->flushed;
 			   __entry->merged = s->merged;
 	    ),
 
-	    TP_printk("%d,%d hctx=%u ns=%llu nr=%u wait_ns=%llu waits=%u flushes=%u flushed=%u merged=%u",
+	    TP_printk("%d,%d hctx=%u ns=%llu nr=%u wait_ns=%llu waits=%u flushes=%u merged=%u",
 		      MAJOR(__entry->dev), MINOR(__entry->dev),
 		      __entry->hctx, __entry->ns, __entry->nr,
 		      __entry->wait_ns, __entry->waits, __entry->flushes,
-		      __entry->flushed, __entry->merged)
+		      __entry->merged)
 );
 
 /**

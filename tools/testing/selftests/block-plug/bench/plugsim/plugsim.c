@@ -89,7 +89,7 @@ static void help(void)
 	     "--trace prints a line of each sample first: the word sample, then, separated by\n"
 	     "tabs, time in ns, hardware queue, group, requests a second, mean response time\n"
 	     "in ns, first, merge and epoch as they are after it, and the sample itself: ns,\n"
-	     "wait_ns, nr, waits, flushes, flushed, merged.\n");
+	     "wait_ns, nr, waits, flushes, merged.\n");
 	config_help();
 }
 

@@ -19,6 +19,8 @@ enum {
 	BATCH		= 32,
 	/* Without a batch, it looks at the clock for one in so many. */
 	SINGLE_CLOCK	= 16,
+	/* While the controller is parked, of one batch in so many. */
+	PARKED_CLOCK	= 8,
 	/* The histogram of latencies: so many bins per factor of two. */
 	BINS		= 64,
 	MAX_BIN		= 48 * BINS,
@@ -83,8 +85,8 @@ struct hctx {
 	struct blk_plug_adaptive adaptive;
 	struct blk_plug_adaptive_sample since;
 	u64 sampled;
-	u32 inflight;
 	u32 singles;
+	u32 skips;
 };
 
 /* Requests that complete together. */
@@ -291,9 +293,9 @@ static void trace_sample(const struct sim *sim, const struct hctx *hctx,
 	       (unsigned long long)now, (long)(hctx - sim->hctxs), a->group,
 	       s->nr * 1e9 / s->ns, s->waits ? (double)s->wait_ns / s->waits : 0,
 	       a->first, a->merge, a->epoch);
-	printf("%llu\t%llu\t%u\t%u\t%u\t%u\t%u\n", (unsigned long long)s->ns,
+	printf("%llu\t%llu\t%u\t%u\t%u\t%u\n", (unsigned long long)s->ns,
 	       (unsigned long long)s->wait_ns, s->nr, s->waits, s->flushes,
-	       s->flushed, s->merged);
+	       s->merged);
 }
 
 static void hctx_sample(struct sim *sim, struct hctx *hctx, u64 now)
@@ -315,6 +317,8 @@ static void count_wait(struct sim *sim, struct hctx *hctx, u64 ns)
 {
 	if (sim->phase->single && hctx->singles++ % SINGLE_CLOCK)
 		return;
+	if (hctx->skips)
+		return;
 	hctx->since.wait_ns += ns;
 	hctx->since.waits++;
 }
@@ -326,17 +330,16 @@ static void complete(struct sim *sim, struct task *task,
 	struct hctx *hctx = task->hctx;
 	u64 apart = sim->phase->single ? sim->phase->reap : 0;
 
+	hctx->skips = (hctx->skips + 1) % PARKED_CLOCK;
+	if (hctx->adaptive.state != BLK_PLUG_ADAPTIVE_PARKED)
+		hctx->skips = 0;
 	for (u32 i = 0; i < batch->nr; i++) {
 		u64 clock = now - apart * (batch->nr - 1 - i);
 
 		count_wait(sim, hctx, clock - batch->ios[i].start);
 		measure(sim, clock - batch->ios[i].origin);
 	}
-	hctx->inflight -= batch->nr;
-	hctx->since.nr += batch->nr;
 	sim->done += batch->nr;
-	if (!sim->config->group)
-		hctx_sample(sim, hctx, now);
 	if (sim->done >= sim->stage_done || now >= sim->stage_end)
 		stage_end(sim, now);
 }
@@ -359,9 +362,11 @@ static u32 plug_limit(const struct sim *sim, const struct task *task)
 
 	if (sim->config->group)
 		return sim->config->group;
-	if (task->fresh && a->first && !task->hctx->inflight)
+	if (task->fresh && a->first)
 		return 1;
-	return a->group < 1 ? 1 : a->group > BATCH ? BATCH : a->group;
+	if (task->fresh && a->pair)
+		return 2;
+	return a->group;
 }
 
 static void prepare(struct sim *sim, struct task *task)
@@ -396,7 +401,7 @@ static void count_flush(struct sim *sim, struct hctx *hctx, u32 nr)
 
 	sim->flushes++;
 	hctx->since.flushes++;
-	hctx->since.flushed += nr;
+	hctx->since.nr += nr;
 	if (merge && rng_below(&sim->rng, 100) < merge)
 		hctx->since.merged++;
 }
@@ -421,7 +426,8 @@ static void send(struct sim *sim, struct task *task)
 		due_push(task, &io);
 	}
 	count_flush(sim, task->hctx, task->held);
-	task->hctx->inflight += task->held;
+	if (!sim->config->group)
+		hctx_sample(sim, task->hctx, task->now);
 	task->inflight += task->held;
 	task->left -= task->held;
 	task->sent += task->held;
