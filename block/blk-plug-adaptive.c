@@ -6,38 +6,40 @@
  * What a hold costs, and what a group saves, depends on the device, the
  * submitter and how they fall into step; averages do not tell.  So it is tried:
  *
- * - A sample covers some 16 round trips of what is in flight, and at least 512
- *   completions.  It has two figures: the time per request, which is what
- *   counts, but is noisy, since how a submitter's batches fall into step with
- *   their completions changes slowly; and the mean response time, which hardly
- *   is noisy, but promises too much where the CPU is the limit or where the
- *   step was the gain.
+ * - A sample covers some 16 round trips of what is in flight.  It has two
+ *   figures: the time per request, which is what counts, but varies by 5% where
+ *   latency does, since how batches fall into step changes slowly; and the mean
+ *   response time, which varies little, but promises too much where the CPU is
+ *   the limit or where the step was the gain.
  *
  * - Start as "always", with 32.  Measure until samples no longer drift, then
- *   try a quarter of the group size, then half of it; below 32 also twice it,
- *   and now and then 32 again.
+ *   try a quarter of the group size, then half of it; below 32 also twice it.
  *
  * - A trial wins if its time per request is shorter by more than chance, or if
  *   its response time is, and the time per request does not contradict that
  *   by more than chance.  To be smaller, a group must gain half a percent; to
- *   be larger, it may lose a quarter, since it saves doorbells.  A single
- *   sample ends a trial that is clearly slower.
+ *   be larger, it may lose a quarter, since it saves doorbells.  A sample that
+ *   is clearly slower ends a trial, even that of the transition.
  *
  * - Who has won remains on trial for 16 samples before it is the measure of
- *   others.
+ *   others.  A gain of more than a third of the speed is doubted: first see
+ *   whether it was not the load that changed.
  *
  * - If nothing is better, park: for 128 samples, twice as long each time, up to
- *   4096.  A trial that was slower than what it is compared with parks at once:
- *   it may have broken a step that takes long to find again.
+ *   4096, then try again, also the smallest and the largest group.  A trial
+ *   that was slower than what it is compared with parks at once: it may have
+ *   broken a step that takes long to find again.  For the same reason nothing
+ *   smaller is tried before the first park while the time per request hardly
+ *   varies; and two fast samples of a small group are a reason to try 32.
  *
- * - If two samples in a row differ from those before by a quarter, the load is
- *   another one: start anew.  A sample that makes no sense is ignored, eight in
- *   a row mean "always".
+ * - If two samples in a row differ from those before by a quarter, and by more
+ *   than these vary, the load is another one: start anew.  A sample that makes
+ *   no sense is ignored, eight in a row mean "always".
  *
  * - Bios look for a merge where the plug can not tell while one in 16 flushes
- *   ends in a merged request.  A plug's first request leaves at once, on an idle
- *   queue, if there is nothing to merge and a shorter hold has been found to
- *   pay.
+ *   ends in a merged request.  A plug's first request leaves at once if not
+ *   more is in flight than a plug holds, so that the queue was idle, there is
+ *   nothing to merge, and a shorter hold has been found to pay.
  */
 #include <linux/bits.h>
 #include <linux/kernel.h>

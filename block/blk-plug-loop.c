@@ -38,6 +38,7 @@ void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
 	hctx->plug_loop = loop;
 	if (!loop)
 		return;
+	spin_lock_init(&loop->lock);
 	blk_plug_adaptive_init(&loop->controller);
 	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
 }
@@ -59,13 +60,13 @@ static struct blk_plug_loop *blk_plug_loop_of(const struct blk_mq_hw_ctx *hctx)
 static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 {
 	const struct blk_plug_adaptive *c = &loop->controller;
-	unsigned int decision = READ_ONCE(loop->pinned) ?: c->group;
+	unsigned int decision = loop->pinned ?: c->group;
 
 	if (!c->merge)
 		decision |= BLK_PLUG_LOOP_RANDOM;
-	if (c->first && !READ_ONCE(loop->pinned))
+	if (c->first && !loop->pinned)
 		decision |= BLK_PLUG_LOOP_FIRST;
-	if (c->pair || READ_ONCE(loop->pinned) == 1)
+	if (c->pair || loop->pinned == 1)
 		decision |= BLK_PLUG_LOOP_PAIR;
 	/* submitters have it in their caches: leave it there */
 	if (decision != loop->decision)
@@ -112,12 +113,12 @@ static void blk_plug_loop_decide(const struct blk_mq_hw_ctx *hctx,
 		blk_plug_adaptive_init(c);
 	}
 	trace_blk_plug_policy_sample(hctx, &loop->sample);
-	if (READ_ONCE(loop->pinned))
+	if (loop->pinned)
 		blk_plug_adaptive_init(c);
 	else if (blk_plug_adaptive_decide(c, &loop->sample) ||
 		 c->state != state)
 		trace_blk_plug_policy_decide(hctx, group, c->group,
-					      state_names[c->state]);
+					     state_names[c->state]);
 }
 
 static void blk_plug_loop_sample(const struct blk_mq_hw_ctx *hctx,
@@ -140,16 +141,16 @@ static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 flushed)
 	return (s32)(flushed - READ_ONCE(loop->next)) >= 0;
 }
 
-/* Who finds the lock taken leaves the sample to its holder. */
+/* Who finds the lock taken leaves the sample to others. */
 static void blk_plug_loop_take_sample(const struct blk_mq_hw_ctx *hctx,
 				      struct blk_plug_loop *loop)
 {
-	if (test_and_set_bit_lock(0, &loop->busy))
+	if (!spin_trylock(&loop->lock))
 		return;
 	/* the holder before may have just taken it */
 	if (blk_plug_loop_due(loop, atomic_read(&loop->flushed)))
 		blk_plug_loop_sample(hctx, loop);
-	clear_bit_unlock(0, &loop->busy);
+	spin_unlock(&loop->lock);
 }
 
 void __blk_plug_loop_flush(const struct request *newest, unsigned int nr)
@@ -184,7 +185,7 @@ static void blk_plug_loop_wait(struct blk_plug_loop *loop, u64 ns,
 static unsigned int blk_plug_loop_mask(const struct blk_plug_loop *loop,
 				       unsigned int nr)
 {
-	unsigned int mask = 7 >> (fls(nr) - 1);
+	unsigned int mask = 3 >> (fls(nr) - 1);
 
 	return READ_ONCE(loop->sparse) ? mask << 3 | 7 : mask;
 }
@@ -244,32 +245,40 @@ static void blk_plug_loop_show_sample(struct seq_file *m,
 	seq_printf(m, "sample_merged %u\n", s->merged);
 }
 
-/* What is shown may be from two samples: it is for people. */
+static void blk_plug_loop_show_locked(struct seq_file *m,
+				      const struct blk_plug_loop *loop)
+{
+	const struct blk_plug_adaptive *c = &loop->controller;
+
+	seq_printf(m, "group %u\n", loop->decision & BLK_PLUG_LOOP_GROUP);
+	seq_printf(m, "pinned %u\n", loop->pinned);
+	seq_printf(m, "first_at_once %u\n",
+		   !!(loop->decision & BLK_PLUG_LOOP_FIRST));
+	seq_printf(m, "lookup %u\n",
+		   !(loop->decision & BLK_PLUG_LOOP_RANDOM));
+	seq_printf(m, "state %s\n", state_names[c->state]);
+	seq_printf(m, "from %u\n", c->from);
+	seq_printf(m, "samples_parked %u\n", c->parked);
+	seq_printf(m, "plug_fill %u\n", c->fill);
+	seq_printf(m, "in_flight %u\n", c->in_flight);
+	seq_printf(m, "epoch %u\n", c->epoch);
+	blk_plug_loop_show_sample(m, &loop->sample);
+}
+
 int blk_plug_loop_show(void *data, struct seq_file *m)
 {
 	const struct blk_mq_hw_ctx *hctx = data;
-	const struct blk_plug_loop *loop = hctx->plug_loop;
-	const struct blk_plug_adaptive *c;
-	unsigned int decision;
+	struct blk_plug_loop *loop = hctx->plug_loop;
 
 	if (!loop)
 		return 0;
-	c = &loop->controller;
-	decision = READ_ONCE(loop->decision);
-	seq_printf(m, "group %u\n", decision & BLK_PLUG_LOOP_GROUP);
-	seq_printf(m, "pinned %u\n", READ_ONCE(loop->pinned));
-	seq_printf(m, "first_at_once %u\n", !!(decision & BLK_PLUG_LOOP_FIRST));
-	seq_printf(m, "lookup %u\n", !(decision & BLK_PLUG_LOOP_RANDOM));
-	seq_printf(m, "state %s\n",
-		   state_names[READ_ONCE(c->state) % BLK_PLUG_ADAPTIVE_STATES]);
-	seq_printf(m, "from %u\n", READ_ONCE(c->from));
-	seq_printf(m, "samples_parked %u\n", READ_ONCE(c->parked));
-	seq_printf(m, "plug_fill %u\n", READ_ONCE(c->fill));
-	seq_printf(m, "epoch %u\n", READ_ONCE(c->epoch));
-	blk_plug_loop_show_sample(m, &loop->sample);
+	spin_lock(&loop->lock);
+	blk_plug_loop_show_locked(m, loop);
+	spin_unlock(&loop->lock);
 	return 0;
 }
 
+/* A number pins the group size, 0 releases it. */
 ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos)
 {
@@ -285,8 +294,11 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 		return -EINVAL;
 	if (!loop)
 		return -ENOMEM;
-	WRITE_ONCE(loop->pinned, group);
-	WRITE_ONCE(loop->decision, (group ?: BLK_PLUG_ADAPTIVE_MAX_GROUP) |
-		   (group == 1 ? BLK_PLUG_LOOP_PAIR : 0));
+	spin_lock(&loop->lock);
+	blk_plug_adaptive_init(&loop->controller);
+	loop->pinned = group;
+	blk_plug_loop_publish(loop);
+	WRITE_ONCE(loop->sparse, false);
+	spin_unlock(&loop->lock);
 	return count;
 }

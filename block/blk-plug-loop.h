@@ -7,7 +7,7 @@
  * nothing needs to be counted there but response times: of every batch of
  * completions while the controller compares, of one in 8 while it is parked.
  * The clock is read once per sample and per such batch, and on average not more
- * than once in 8 requests where they complete in smaller batches.
+ * than once in 4 requests where they complete in smaller batches.
  */
 #ifndef BLK_PLUG_LOOP_H
 #define BLK_PLUG_LOOP_H
@@ -17,6 +17,7 @@
 #include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/jump_label.h>
+#include <linux/spinlock.h>
 
 #include "blk-plug-adaptive.h"
 
@@ -50,10 +51,10 @@ enum {
  * @waits:	requests whose response time was taken
  * @wait_ns:	sum of their response times
  * @sparse:	a response time now and then is enough
- * @busy:	bit 0 is a lock for what follows, that nobody waits for
+ * @lock:	protects what follows, and writes to @decision, @pinned, @next
+ *		and @sparse; submitters only try to take it
  * @resets:	request_queue::plug_policy_resets when @controller started
- * @time:	when the last sample ended, in ns
- * @total:	the counters at that time
+ * @total:	the counters and the time when the last sample ended
  * @sample:	the last sample
  * @controller:	decides
  *
@@ -73,9 +74,8 @@ struct blk_plug_loop {
 	atomic64_t wait_ns;
 	bool sparse;
 
-	unsigned long busy ____cacheline_aligned_in_smp;
+	spinlock_t lock ____cacheline_aligned_in_smp;
 	unsigned int resets;
-	u64 time;
 	struct blk_plug_adaptive_sample total;
 	struct blk_plug_adaptive_sample sample;
 	struct blk_plug_adaptive controller;
@@ -112,8 +112,9 @@ void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx);
  */
 static inline void blk_plug_loop_restart(struct request_queue *q)
 {
-	/* Lost when two come at once, but then one of them is not. */
-	WRITE_ONCE(q->plug_policy_resets, q->plug_policy_resets + 1);
+	/* When two come at once, one may be lost: the other is not. */
+	WRITE_ONCE(q->plug_policy_resets,
+		   READ_ONCE(q->plug_policy_resets) + 1);
 }
 
 /* <debugfs>/block/<disk>/hctx<N>/plug_adaptive */
@@ -191,7 +192,7 @@ static inline void blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx,
  */
 static inline void blk_plug_loop_freed(struct request *rq)
 {
-	if (blk_plug_loop_on() && blk_plug_loop_picks(rq, 7))
+	if (blk_plug_loop_on() && blk_plug_loop_picks(rq, 3))
 		__blk_plug_loop_freed(rq);
 }
 
