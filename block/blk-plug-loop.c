@@ -18,6 +18,7 @@
 #include <trace/events/blk_plug_policy.h>
 
 DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
 
 static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
 	[BLK_PLUG_ADAPTIVE_MEASURE]	= "measure",
@@ -41,6 +42,7 @@ void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
 	spin_lock_init(&loop->lock);
 	blk_plug_adaptive_init(&loop->controller);
 	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
+	loop->resets = hctx->queue->plug_policy_resets;
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_init_hctx);
 
@@ -101,17 +103,29 @@ blk_plug_loop_difference(struct blk_plug_adaptive_sample *d,
 	d->merged = now->merged - then->merged;
 }
 
+/* Forget what was learnt before the last restart. */
+static void blk_plug_loop_renew(const struct blk_mq_hw_ctx *hctx,
+				struct blk_plug_loop *loop)
+{
+	unsigned int resets = READ_ONCE(hctx->queue->plug_policy_resets);
+
+	if (loop->resets == resets)
+		return;
+	blk_plug_adaptive_init(&loop->controller);
+	blk_plug_loop_publish(loop);
+	/* from here on the decision counts */
+	WRITE_ONCE(loop->resets, resets);
+}
+
 static void blk_plug_loop_decide(const struct blk_mq_hw_ctx *hctx,
 				 struct blk_plug_loop *loop)
 {
 	struct blk_plug_adaptive *c = &loop->controller;
-	unsigned int resets = READ_ONCE(hctx->queue->plug_policy_resets);
-	unsigned int group = c->group, state = c->state;
+	unsigned int group, state;
 
-	if (loop->resets != resets) {
-		loop->resets = resets;
-		blk_plug_adaptive_init(c);
-	}
+	blk_plug_loop_renew(hctx, loop);
+	group = c->group;
+	state = c->state;
 	trace_blk_plug_policy_sample(hctx, &loop->sample);
 	if (loop->pinned)
 		blk_plug_adaptive_init(c);
@@ -170,7 +184,8 @@ EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_flush);
 /* Without statistics start_time_ns is set for the sake of this alone. */
 static bool blk_plug_loop_timed(const struct request *rq)
 {
-	return rq->rq_flags & RQF_IO_STAT || !blk_queue_io_stat(rq->q);
+	return rq->rq_flags & RQF_IO_STAT ||
+		(!blk_queue_io_stat(rq->q) && rq->start_time_ns);
 }
 
 /* One batch stands for all those that were not picked. */
@@ -273,6 +288,7 @@ int blk_plug_loop_show(void *data, struct seq_file *m)
 	if (!loop)
 		return 0;
 	spin_lock(&loop->lock);
+	blk_plug_loop_renew(hctx, loop);
 	blk_plug_loop_show_locked(m, loop);
 	spin_unlock(&loop->lock);
 	return 0;
@@ -295,6 +311,7 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 	if (!loop)
 		return -ENOMEM;
 	spin_lock(&loop->lock);
+	blk_plug_loop_renew(hctx, loop);
 	blk_plug_adaptive_init(&loop->controller);
 	loop->pinned = group;
 	blk_plug_loop_publish(loop);

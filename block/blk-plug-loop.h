@@ -51,7 +51,7 @@ enum {
  * @waits:	requests whose response time was taken
  * @wait_ns:	sum of their response times
  * @sparse:	a response time now and then is enough
- * @lock:	protects what follows, and writes to @decision, @pinned, @next
+ * @lock:	protects what follows, @pinned, and writes to @decision, @next
  *		and @sparse; submitters only try to take it
  * @resets:	request_queue::plug_policy_resets when @controller started
  * @total:	the counters and the time when the last sample ended
@@ -106,7 +106,7 @@ void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx);
  * blk_plug_loop_restart - forget what was learnt about a queue
  * @q: any request queue
  *
- * Takes effect with the next sample of each hardware queue.
+ * Takes effect with the next plug.
  *
  * Context: Any.
  */
@@ -115,6 +115,25 @@ static inline void blk_plug_loop_restart(struct request_queue *q)
 	/* When two come at once, one may be lost: the other is not. */
 	WRITE_ONCE(q->plug_policy_resets,
 		   READ_ONCE(q->plug_policy_resets) + 1);
+}
+
+/**
+ * blk_plug_loop_decision - what has been decided for a hardware queue
+ * @hctx: hardware queue
+ *
+ * Context: Any.
+ * Return: as blk_plug_loop::decision; that of "always" until something has been
+ *	learnt.
+ */
+static inline unsigned int
+blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
+{
+	const struct blk_plug_loop *loop = hctx->plug_loop;
+
+	if (!loop || READ_ONCE(loop->resets) !=
+		     READ_ONCE(hctx->queue->plug_policy_resets))
+		return BLK_PLUG_ADAPTIVE_MAX_GROUP;
+	return READ_ONCE(loop->decision);
 }
 
 /* <debugfs>/block/<disk>/hctx<N>/plug_adaptive */
@@ -135,11 +154,12 @@ static inline bool blk_plug_loop_on(void)
 /*
  * Is @rq one of those whose response time is taken?  One in @mask + 1 is, by
  * chance: the low bits of a time are as good as a die, and need no counter.
+ * The tag tells those apart that share the plug's reading of the clock.
  */
 static inline bool blk_plug_loop_picks(const struct request *rq,
 				       unsigned int mask)
 {
-	return !(hash_32(rq->start_time_ns, 32) >> 16 & mask);
+	return !(hash_32((u32)rq->start_time_ns + rq->tag, 32) >> 16 & mask);
 }
 
 /**

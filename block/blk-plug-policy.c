@@ -295,12 +295,10 @@ static bool blk_plug_policy_groups(const struct blk_plug *plug,
 static u8 blk_plug_policy_bind(const struct blk_plug *plug,
 			       const struct request *rq)
 {
-	const struct blk_plug_loop *loop = rq->mq_hctx->plug_loop;
-	unsigned int decision, group;
+	unsigned int decision = blk_plug_loop_decision(rq->mq_hctx), group;
 
-	if (!loop || blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
+	if (blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
 		return 0;
-	decision = READ_ONCE(loop->decision);
 	group = decision & BLK_PLUG_LOOP_GROUP;
 	if (!plug->policy) {
 		if (decision & BLK_PLUG_LOOP_FIRST)

@@ -232,12 +232,26 @@ static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 	if (!plug)
 		return false;
 	if (plug->policy & BLK_PLUG_LOOP_RANDOM && plug->rq_count != 1)
-		return true;
+		/* what an empty plug has held may have been another queue's */
+		return plug->rq_count ||
+			blk_plug_policy_fallback(q) == BLK_PLUG_POLICY_AS_SET;
 	if (!plug->policy || !plug->rq_count)
 		return false;
 	newest = plug->mq_list.tail;
 	return newest->q == q && bio_op(bio) <= REQ_OP_WRITE &&
 		!blk_plug_policy_continues(newest, bio->bi_iter.bi_sector);
+}
+
+/**
+ * blk_plug_policy_mix - a plug gets a request of a second queue
+ * @plug: the submitter's plug
+ *
+ * From now on it is filled, and merged into, as under "always".
+ */
+static inline void blk_plug_policy_mix(struct blk_plug *plug)
+{
+	if (plug->policy)
+		plug->policy = BLK_PLUG_LOOP_BEGUN | BLK_PLUG_LOOP_GROUP;
 }
 
 /**
@@ -346,6 +360,10 @@ static inline bool blk_plug_policy_holds(struct blk_plug *plug,
 					 struct request *rq)
 {
 	return true;
+}
+
+static inline void blk_plug_policy_mix(struct blk_plug *plug)
+{
 }
 
 static inline bool blk_plug_policy_add(struct blk_plug *plug,

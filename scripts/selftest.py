@@ -14,7 +14,7 @@ from guest import boot
 
 OUT = os.path.join(kernel.BUILD, "selftest")
 INSTALL = os.path.join(OUT, "install")
-TIMEOUT = 60
+TIMEOUT = 120
 JOB = """export BLOCK_PLUG_DEVS=/dev/nvme0n1
 cd /kselftest/block-plug
 for test in %s; do
@@ -72,7 +72,7 @@ def run(variant, tests):
         script.write(JOB % (" ".join(tests), TIMEOUT * slow))
     return boot.boot(make_guest(
         variant, job=job, files=(INSTALL + ":/kselftest",), name="selftests",
-        timeout=300 * slow))
+        timeout=900 * slow))
 
 
 def report_test(report, test, lines, code):

@@ -82,7 +82,7 @@ done >"$out"
 """
 
 FILES = {
-    QUEUE + "plug_policy": "always never [seq-small]",
+    QUEUE + "plug_policy": "always never [seq-small] adaptive",
     QUEUE + "scheduler": "none [mq-deadline] kyber",
     QUEUE + "nomerges": "1", QUEUE + "iostats": "0", QUEUE + "io_poll": "1",
     QUEUE + "nr_requests": "100", QUEUE + "iosched/read_expire": "777",
@@ -172,8 +172,8 @@ class Machine:
                 for line in self.get("fio.log").splitlines()]
 
     def timed(self):
-        """The runs that were not for counting."""
-        return [one for one in self.log() if one["counting"] != "1"]
+        """The runs that were neither for counting nor to warm up."""
+        return [one for one in self.log() if one["counting"] != "1"][1::2]
 
     def snapshot(self):
         """Every file with what it holds."""
@@ -221,7 +221,8 @@ class BadInput(Case):
     def test_options(self):
         """Values that cannot be."""
         for words, says in (
-                (["--policies", "sometimes"], "never, seq-small, nomerges2"),
+                (["--policies", "sometimes"],
+                 "never, seq-small, adaptive, nomerges2"),
                 (["--policies", ""], "'' is none of"),
                 (["--workloads", "always"], "none of: rand4k-s32"),
                 (["--workloads", "rand4k-s32,"], "'' is none of"),
@@ -292,7 +293,8 @@ class Environment(Case):
         before = self.machine.snapshot()
         text = self.bench("--dry-run")
         self.assertIn("scheduler mq-deadline makes every policy", text)
-        self.assertIn("8 runs, some", text)
+        self.assertIn("1 s each after 1 s to warm up:\n  10 runs, some",
+                      text)
         self.assertEqual(self.machine.snapshot(), before)
 
     def test_vanished(self):
@@ -344,9 +346,12 @@ class Restore(Case):
         self.check_restored()
         log = self.machine.log()
         self.assertEqual({one["iostats"] for one in log}, {"1"})
-        self.assertEqual([(one["policy"], one["nomerges"]) for one in log[:4]],
-                         [("always", "0"), ("never", "0"),
-                          ("seq-small", "0"), ("always", "2")])
+        self.assertEqual([(one["policy"], one["nomerges"])
+                          for one in log[:10:2]],
+                         [("always", "0"), ("never", "0"), ("seq-small", "0"),
+                          ("adaptive", "0"), ("always", "2")])
+        self.assertEqual([one["policy"] for one in log[::2]],
+                         [one["policy"] for one in log[1::2]])
 
     def test_fio_fails(self):
         """With what fio said."""
@@ -534,9 +539,10 @@ class Result(Case):
             {(one["workload"], one["policy"], one["run"])
              for one in records},
             {(name, policy, run) for name in ("rand4k-s32", "rand4k-qd1")
-             for policy in ("always", "never", "seq-small", "nomerges2")
+             for policy in ("always", "never", "seq-small", "adaptive",
+                            "nomerges2")
              for run in (0, 1)})
-        self.assertEqual(len(records), 16)
+        self.assertEqual(len(records), 20)
         self.assertEqual(meta["disk"], "nvme0n1")
 
     def test_record(self):
@@ -596,6 +602,66 @@ class Result(Case):
         self.assertEqual(self.machine.records()[0]["firmware"], "2")
 
 
+class Adaptive(Case):
+    """It starts anew, has a second to learn, and says where it arrived."""
+
+    FILE = "sys/kernel/debug/block/nvme0n1/hctx%d/plug_adaptive"
+
+    def test_warm_up(self):
+        """Under each policy, with the same load; it is in no record."""
+        self.bench("--repeat", "1", "--runtime", "3")
+        self.assertEqual([(one["policy"], one["--runtime"])
+                          for one in self.machine.log()[4:8]],
+                         [("seq-small", "1"), ("seq-small", "3"),
+                          ("adaptive", "1"), ("adaptive", "3")])
+        self.assertEqual(len(self.machine.records()), 5)
+
+    def test_starts_anew(self):
+        """The mode is left and set again before each measurement."""
+        tool, calls = load(), []
+        disk = tool.Disk("x", "/dev/x")
+        settings = mock.Mock(set=lambda path, value: calls.append(
+            (os.path.basename(path), value)))
+        tool.set_policy(disk, "adaptive", settings)
+        self.assertEqual(calls, [("nomerges", "0"), ("plug_policy", "always"),
+                                 ("plug_policy", "adaptive")])
+        calls.clear()
+        tool.set_policy(disk, tool.BASELINE, settings)
+        self.assertEqual(calls, [("nomerges", "2"), ("plug_policy", "always")])
+
+    def test_group(self):
+        """Of the hardware queues that have learnt; None if none has."""
+        tool = load()
+        self.assertIsNone(tool.group({}, {}))
+        self.assertEqual(tool.group({"a": "group 32", "b": "group 2"},
+                                    {"a": "group 4\nx 1", "b": "group 2"}), 4)
+        self.assertEqual(tool.group({}, {"a": "group 4", "b": "group 2",
+                                         "c": ""}), 3)
+        self.assertIsNone(tool.group({"a": ""}, {"a": ""}))
+
+    def test_group_is_shown(self):
+        """In the record and in a column."""
+        self.machine.put(self.FILE % 0, "group 32")
+        self.machine.program("fio", FAKE_FIO.replace(
+            "read -r r a", "printf 'group 4\\nsample_ns %%s\\n' $$ >%s\n"
+            "read -r r a" % (self.FILE % 0)))
+        text = self.bench("--repeat", "1", "--policies", "always,adaptive")
+        groups = {one["policy"]: one["group"]
+                  for one in self.machine.records()}
+        self.assertEqual(groups, {"always": None, "adaptive": 4})
+        self.assertRegex(text, r"workload +policy .* group\n")
+
+    def test_no_group(self):
+        """A kernel whose file is not there."""
+        self.bench("--repeat", "1", "--policies", "adaptive")
+        self.assertIsNone(self.machine.records()[0]["group"])
+
+    def test_report_says_it(self):
+        """What the figures leave out."""
+        text = self.bench("--repeat", "1", "--policies", "adaptive")
+        self.assertIn("runs for a second that no figure counts", text)
+
+
 class Counting(Case):
     """perf and the driver's doorbells, where they are."""
 
@@ -614,7 +680,7 @@ class Counting(Case):
                          "ctx_switches_per_io"):
                 self.assertEqual(one[name], 7000, name)
         self.assertEqual([one["--runtime"] for one in self.machine.log()],
-                         ["1", "3"] * 4)
+                         ["1", "1", "3"] * 5)
 
     def test_perf_can_some(self):
         """The rest is left out and said once."""
@@ -645,7 +711,7 @@ class Counting(Case):
         self.bench("--repeat", "1", "--policies", "always")
         self.assertEqual(self.machine.records()[0]["doorbells_per_io"], 0.031)
         self.assertEqual([one["counting"] for one in self.machine.log()],
-                         ["1", "0"])
+                         ["0", "1", "0"])
         self.assertEqual(self.machine.get(DEBUG + "counting"), "0")
 
     def test_counting_is_restored(self):

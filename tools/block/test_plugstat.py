@@ -248,10 +248,10 @@ class Output(Tree):
         cells = lines[1].split()
         self.assertEqual([cells[0]] + cells[2:], [
             "nullb0", "1", "32.0", "finish", "50", "32.0", "~32.0", "16.0",
-            "3"])
+            "-", "3"])
         # nothing happened in the second interval
         self.assertEqual(lines[2].split()[1:],
-                         ["0", "-", "-", "-", "-", "-", "-", "-", "3"])
+                         ["0", "-", "-", "-", "-", "-", "-", "-", "-", "3"])
         self.assertEqual(len({len(text) for text in lines[:3]}), 1)
         self.assertEqual(lines[3], "")
         self.assertEqual([text.split(": ")[1].split("?")[0]
@@ -293,10 +293,184 @@ class Output(Tree):
         code, out, _ = self.run_tool("--help")
         self.assertEqual(code, 0)
         for name in self.tool.HEADER[1:] + ("hold_us", "tags", "doorbell",
-                                            "clock"):
+                                            "clock", "state", "first",
+                                            "lookup"):
             self.assertIn("\n  %s " % name, out)
         for why in self.tool.REASONS + self.tool.NO_BATCH:
             self.assertIn(why, out)
+
+
+# as blk_plug_loop_show() writes it
+LEARNT = """\
+group 4
+pinned 0
+first_at_once 0
+lookup 0
+state parked
+from 8
+samples_parked 120
+plug_fill 4
+in_flight 127
+epoch 2048
+sample_ns 2000000
+sample_requests 2000
+sample_ns_per_request 1000
+sample_response_ns 127500
+sample_flushes 500
+sample_merged 0
+"""
+
+
+class Adaptive(Tree):
+    """What "adaptive" has learnt."""
+
+    def setUp(self):
+        super().setUp()
+        self.mode("nvme0n1", "always never seq-small [adaptive]")
+        self.learnt(LEARNT)
+        self.learnt(LEARNT.replace("sample_requests 2000",
+                                   "sample_requests 0"), 1)
+
+    def mode(self, disk, text, effect="adaptive (as set)"):
+        self.put("sys/block/%s/queue/plug_policy" % disk, text + "\n")
+        self.put(DEBUGFS + "block/%s/hctx0/plug_policy" % disk,
+                 "set: adaptive\nhold: %s\nmerge: sequential (as set)\n"
+                 "cheap submission: yes\n" % effect)
+
+    def learnt(self, text, hctx=0, disk="nvme0n1"):
+        self.put(DEBUGFS + "block/%s/hctx%d/plug_adaptive" % (disk, hctx),
+                 text)
+
+    def json(self, disk="nvme0n1"):
+        code, out, _ = self.run_tool("--json", "-c", "1", disk)
+        self.assertEqual(code, 0)
+        return json.loads(out.splitlines()[0])["disks"][disk]["adaptive"]
+
+    def table(self, *disks):
+        """The group column of the first interval, and the lines at the end."""
+        code, out, _ = self.run_tool("-c", "1", *disks or ("nvme0n1",))
+        self.assertEqual(code, 0)
+        lines = out.splitlines()
+        ours = [text for text in lines if "adaptive" in text]
+        start = lines.index(ours[0]) if ours else len(lines)
+        return lines[1].split()[-2], lines[start:]
+
+    def test_json(self):
+        found = self.json()
+        self.assertIsNone(found["not_in_force"])
+        self.assertEqual(list(found["hctx"]), ["0", "1"])
+        queue = found["hctx"]["0"]
+        for name, value in {
+                "group": 4, "pinned": 0, "state": "parked", "lookup": 0,
+                "sample_flushes": 500, "iops": 1e6, "response_us": 127.5,
+                "requests_per_flush": 4}.items():
+            self.assertEqual(queue[name], value, name)
+
+    def test_table(self):
+        group, lines = self.table()
+        self.assertEqual(group, "4")
+        self.assertEqual(lines[0], "nvme0n1: adaptive, last sample of each "
+                         "hardware queue:")
+        self.assertEqual(lines[1].split(), list(self.tool.QUEUE_HEADER))
+        self.assertEqual(lines[2].split(), [
+            "0", "4", "parked", "no", "no", "1000000", "127.5", "4.0"])
+        self.assertEqual(len(lines[1]), len(lines[2]))
+        self.assertIn("has no sample of 1 hardware queues", lines[3])
+        self.assertEqual(len(lines), 4)
+
+    def test_range_of_groups(self):
+        self.learnt(LEARNT.replace("group 4", "group 16"), 1)
+        group, lines = self.table()
+        self.assertEqual(group, "4-16")
+        self.assertEqual(len(lines), 4)
+
+    def test_hardware_queues_in_order(self):
+        for hctx in (10, 9):
+            self.learnt(LEARNT, hctx)
+        _, lines = self.table()
+        self.assertEqual([text.split()[0] for text in lines[2:5]],
+                         ["0", "9", "10"])
+
+    def test_pinned(self):
+        self.learnt(LEARNT.replace("pinned 0", "pinned 4"))
+        _, lines = self.table()
+        self.assertEqual(lines[2].split()[1:4], ["pinned", "4", "parked"])
+        self.assertEqual(len(lines[1]), len(lines[2]))
+
+    def test_pinned_without_a_sample(self):
+        for hctx in range(2):
+            self.learnt("group 8\npinned 8\nstate measure\n"
+                        "sample_ns_per_request 0\nsample_response_ns 0\n"
+                        "sample_requests 0\nsample_flushes 0\n", hctx)
+        group, lines = self.table()
+        self.assertEqual(group, "8")
+        self.assertEqual(lines[2].split(), [
+            "0", "pinned", "8", "measure", "-", "-", "-", "-", "-"])
+
+    def test_no_response_time_in_the_sample(self):
+        self.learnt(LEARNT.replace("sample_response_ns 127500",
+                                   "sample_response_ns 0"))
+        self.assertIsNone(self.json()["hctx"]["0"]["response_us"])
+
+    def test_no_sample_at_all(self):
+        self.learnt(LEARNT.replace("sample_requests 2000",
+                                   "sample_requests 0"))
+        group, lines = self.table()
+        self.assertEqual(group, "-")
+        self.assertEqual(len(lines), 1)
+        self.assertIn("no sample of 2 hardware queues", lines[0])
+
+    def test_no_memory(self):
+        self.learnt("")
+        self.assertEqual(self.json()["hctx"]["0"], {})
+        group, lines = self.table()
+        self.assertEqual(group, "-")
+        self.assertIn('does as "always" on hctx 0, for which there was no '
+                      'memory', lines[0])
+
+    def test_other_modes(self):
+        self.mode("nvme0n1", "always never [seq-small] adaptive")
+        self.assertIsNone(self.json())
+        self.assertEqual(self.table(), ("-", []))
+
+    def test_kernel_without_the_file(self):
+        for hctx in range(2):
+            os.unlink(self.path(
+                DEBUGFS + "block/nvme0n1/hctx%d/plug_adaptive" % hctx))
+        self.assertEqual(self.json()["hctx"], {})
+        self.assertEqual(self.table(), ("-", []))
+
+    def test_kernel_without_the_knob(self):
+        self.assertIsNone(self.json("nullb0"))
+        self.assertEqual(self.table("nullb0"), ("-", []))
+
+    def test_not_in_force(self):
+        self.mode("nvme0n1", "always never seq-small [adaptive]",
+                  "always (elevator)")
+        self.assertEqual(self.json()["not_in_force"], "elevator")
+        group, lines = self.table()
+        self.assertEqual(group, "!")
+        self.assertEqual(lines, ["nvme0n1: adaptive is not in force "
+                                 '(elevator): does as "always"'])
+
+    def test_lines_of_a_later_kernel(self):
+        self.learnt(LEARNT + "taste sweet and sour\nalone\n")
+        self.assertEqual(self.json()["hctx"]["0"]["taste"], "sweet and sour")
+
+    def test_lines_that_a_later_kernel_lacks(self):
+        self.learnt("sample_requests 2000\n")
+        group, lines = self.table()
+        self.assertEqual(group, "-")
+        self.assertEqual(lines[2].split(), ["0"] + ["-"] * 7)
+
+    def test_prometheus(self):
+        _, out, _ = self.run_tool("--prometheus", "nvme0n1", "nullb0")
+        self.assertIn('# TYPE plugstat_adaptive_group gauge\n'
+                      'plugstat_adaptive_group{disk="nvme0n1",hctx="0"} 4\n',
+                      out)
+        self.assertEqual(out.count("plugstat_adaptive_group"), 2)
+        _, out, _ = self.run_tool("--prometheus", "nullb0")
+        self.assertNotIn("adaptive", out)
 
 
 class Switching(Tree):

@@ -61,9 +61,9 @@ make_disks()
 }
 
 require root knob debugfs profiler trace plug_load null_blk
-plan 15
+plan 20
 make_disks || ktap_exit_fail_msg "cannot create the disks"
-for mode in always never seq-small; do
+for mode in always never seq-small adaptive; do
 	check "$mode says that the driver blocks" \
 		says bp0 $mode "blocking driver"
 	check "$mode holds for a blocking driver" holds bp0 $mode /dev/bp0
@@ -74,4 +74,5 @@ done
 check "always merges for a blocking driver" merges bp0 always 1 32
 check "never merges for a blocking driver" merges bp0 never 1 32
 check "seq-small merges for a blocking driver" merges bp0 seq-small 1 32
+check "adaptive merges for a blocking driver" merges bp0 adaptive 1 32
 finish

@@ -9,7 +9,7 @@
 . "${0%/*}/lib.sh"
 
 DISK=bp0
-N=100
+N=64
 SCHEDULER=/sys/block/$DISK/queue/scheduler
 
 need_scheduler()
@@ -22,12 +22,12 @@ need_scheduler()
 
 with_elevator()
 {
-	set_mode $DISK "$1" && set_attr $SCHEDULER mq-deadline
+	set_fresh $DISK "$1" && set_attr $SCHEDULER mq-deadline
 }
 
 without_elevator()
 {
-	set_mode $DISK "$1" && set_attr $SCHEDULER none
+	set_fresh $DISK "$1" && set_attr $SCHEDULER none
 }
 
 # hold, merge and reason, as debugfs tells them
@@ -78,8 +78,8 @@ returns_to_mode()
 }
 
 require root knob debugfs profiler trace plug_load null_blk scheduler
-plan 12
-for mode in always never seq-small; do
+plan 16
+for mode in always never seq-small adaptive; do
 	check "$mode says that the elevator wins" says $mode
 	check "$mode holds for an elevator" holds $mode
 	check "$mode merges for an elevator" merges $mode
@@ -87,4 +87,5 @@ done
 check "always returns when the elevator is gone" returns_to_mode always 1
 check "never returns when the elevator is gone" returns_to_mode never 0
 check "seq-small returns when the elevator is gone" returns_to_mode seq-small 4
+check "adaptive returns when the elevator is gone" returns_to_mode adaptive 1
 finish

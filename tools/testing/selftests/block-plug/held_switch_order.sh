@@ -8,7 +8,7 @@
 # With nomerges=2 a sequential stream is one request per I/O, so their order
 # shows in the sectors of the trace. That changes came while requests were held
 # shows in the groups that the policy sent out: a group of an odd size is none
-# of its own.
+# of its own. Those of "adaptive" are pinned to the size of those of "seq-small".
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
@@ -69,7 +69,7 @@ keeps_order()
 	IOS=16384
 	! is_nvme "$1" || IOS=8192
 	set_attr "/sys/block/$1/queue/nomerges" 2 &&
-	set_mode "$1" always || return 1
+	set_mode "$1" always && pin_group "$1" 8 || return 1
 	while :; do
 		one_run "$1" "$2" "$3"
 		expect_text "request out of order" "$(first_out_of_order)" ""
@@ -89,14 +89,14 @@ keeps_order()
 # One submitter on one queue: what leaves first arrives first.
 make_disks()
 {
-	null_create bp0 submit_queues=1 && pin_static_key
+	null_create bp0 submit_queues=1 && pin_static_keys
 }
 
 require root knob trace plug_load taskset null_blk
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 DISKS="bp0 $(nvme_if_any)"
 # shellcheck disable=SC2086 # a list
-plan $((3 * $(count_words $DISKS)))
+plan $((4 * $(count_words $DISKS)))
 for disk in $DISKS; do
 	prepare "$disk"
 	check "$disk: between always and never, writes" \
@@ -105,5 +105,7 @@ for disk in $DISKS; do
 		keeps_order "$disk" seq-small never write
 	check "$disk: between always and seq-small, reads" \
 		keeps_order "$disk" always seq-small read
+	check "$disk: between adaptive and never, writes" \
+		keeps_order "$disk" adaptive never write
 done
 finish

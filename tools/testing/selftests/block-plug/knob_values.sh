@@ -16,7 +16,7 @@ shows_modes()
 
 	expect_count "bracketed modes in '$(cat "$KNOB")'" \
 		"$(tr ' ' '\n' <"$KNOB" | grep -c '^\[.*\]$')" 1 1
-	for word in always never seq-small; do
+	for word in always never seq-small adaptive; do
 		modes_of $DISK | grep -qw -e "$word" ||
 			failed "expected '$word' in '$(cat "$KNOB")'"
 	done
@@ -57,7 +57,7 @@ refuses()
 {
 	local mode
 
-	for mode in always never seq-small; do
+	for mode in always never seq-small adaptive; do
 		set_mode $DISK $mode &&
 		ensure_write_fails "$KNOB" "$2" "$1" || return 1
 	done
@@ -85,10 +85,11 @@ switch_is_traced()
 	set_mode $DISK never
 	set_mode $DISK never
 	set_mode $DISK seq-small
+	set_mode $DISK adaptive
 	trace_end
 	expect_text "switches in the trace" \
 		"$(grep -o 'from=.*' "$TMP/trace" | tr '\n' ';')" \
-		"from=always to=never;from=never to=seq-small;"
+		"from=always to=never;from=never to=seq-small;from=seq-small to=adaptive;"
 }
 
 a_new_disk_is_always()

@@ -306,6 +306,39 @@ set_mode()
 	expect_text "$(knob "$1")" "$(attr "$(knob "$1")")" "$2"
 }
 
+# Each hardware queue's state of "adaptive".
+adaptive_files()
+{
+	ls "$DEBUGFS/block/$1"/hctx*/plug_adaptive
+}
+
+# adaptive_line DISK WORD [HCTX]: the rest of a line of plug_adaptive
+adaptive_line()
+{
+	sed -n "s/^$2 //p" "$DEBUGFS/block/$1/hctx${3:-0}/plug_adaptive"
+}
+
+# pin_group DISK SIZE: of "adaptive", for the time of this test; 0 lets go
+pin_group()
+{
+	local file
+
+	for file in $(adaptive_files "$1"); do
+		grep -qF "$file " "$TMP/saved" || echo "$file 0" >>"$TMP/saved"
+		echo "$2" >"$file" || failed "writing '$2' to $file failed"
+	done
+}
+
+# set_fresh DISK MODE: as if nothing had been learnt, for up to 2560 requests
+#
+# The first sample makes "adaptive" forget. Until then only letting go of a
+# group size makes it 32.
+set_fresh()
+{
+	set_mode "$1" always && set_mode "$1" "$2" || return 1
+	[ "$2" != adaptive ] || pin_group "$1" 0
+}
+
 # A disk as the counts expect it: no elevator (the default where there is one
 # hardware queue), all merging allowed, I/O statistics on.
 prepare()
@@ -318,15 +351,17 @@ prepare()
 	[ ! -e "$queue/plug_policy" ] || set_mode "$1" always
 }
 
-# Keeps the policy's static key on, by a disk of its own that is never used:
-# otherwise the change from and to "always" patches the kernel's text with all
-# CPUs held, which takes long and hides the races that a change may have.
-pin_static_key()
+# Keeps the policy's static keys on, by a disk of its own that is never used:
+# otherwise the change from and to "always" or "adaptive" patches the kernel's
+# text with all CPUs held, which takes long and hides the races that a change
+# may have.
+pin_static_keys()
 {
-	null_create bppin size=1 && set_mode bppin never
+	[ -e "$(knob bppin)" ] || null_create bppin size=1 || return 1
+	set_mode bppin adaptive
 }
 
-unpin_static_key()
+unpin_static_keys()
 {
 	set_mode bppin always
 }
@@ -385,7 +420,7 @@ null_remove()
 {
 	[ ! -d "$NULLB/$1" ] || rmdir "$NULLB/$1"
 	# The next disk of this name starts anew.
-	sed -i "\\,^/sys/block/$1/,d" "$TMP/saved"
+	sed -i "\\,/block/$1/,d" "$TMP/saved"
 }
 
 # loop_create FILE: sets LOOP

@@ -16,7 +16,7 @@ says()
 # counts MODE ACCESS BS REQUESTS GROUPS LOOKUPS DOORBELLS, per 32 I/Os of a batch
 counts()
 {
-	set_mode "$DISK" "$1" || return 1
+	set_fresh "$DISK" "$1" || return 1
 	measure "$DISK" -a "$2" -b "$3" -s $BATCH -c $BATCH -d 128 \
 		-n $((BATCH * N)) "/dev/$DISK" || return
 	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N))
@@ -35,7 +35,7 @@ passthrough()
 	local ng="/dev/ng${DISK#nvme}"
 
 	[ -c "$ng" ] || { skip_case "no $ng"; return; }
-	set_mode "$DISK" "$1" || return 1
+	set_fresh "$DISK" "$1" || return 1
 	measure "$DISK" -u -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
 		"$ng" || return
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($2 * N))
@@ -70,24 +70,30 @@ admin_queue_is_listed()
 
 each_disk()
 {
-	N=100
+	N=64
 	check "$DISK: always says so in debugfs" says always "all (as set)"
 	check "$DISK: never says so in debugfs" says never "none (as set)"
 	check "$DISK: seq-small says so in debugfs" \
 		says seq-small "small sequential (as set)"
+	check "$DISK: adaptive says so in debugfs" \
+		says adaptive "sequential (as set)"
 	#                                              mode  access bs   req grp look db
 	check "$DISK: always, random 4K" counts        always    rand 4k   32  1 32  1
 	check "$DISK: never, random 4K" counts         never     rand 4k   32  0  0 32
 	check "$DISK: seq-small, random 4K" counts     seq-small rand 4k   32  4  4  4
+	check "$DISK: adaptive, random 4K" counts      adaptive  rand 4k   32  1  1  1
 	check "$DISK: always, sequential 4K" counts    always    seq  4k    1  1 32  1
 	check "$DISK: never, sequential 4K" counts     never     seq  4k   32  0  0 32
 	check "$DISK: seq-small, sequential 4K" counts seq-small seq  4k    1  1 32  1
+	check "$DISK: adaptive, sequential 4K" counts  adaptive  seq  4k    1  1 32  1
 	check "$DISK: always, passthrough" passthrough always 1
 	check "$DISK: never, passthrough" passthrough never 32
 	check "$DISK: seq-small, passthrough" passthrough seq-small 4
+	check "$DISK: adaptive, passthrough" passthrough adaptive 1
 	N=10
 	check "$DISK: always, random 32K" counts       always    rand 32k  32  1 32  1
 	check "$DISK: seq-small, random 32K" counts    seq-small rand 32k  32  8  8  8
+	check "$DISK: adaptive, random 32K" counts     adaptive  rand 32k  32  1  1  1
 	check "$DISK: always, random 128K" counts      always    rand 128k 32 32 32 32
 	check "$DISK: never, random 128K" counts       never     rand 128k 32  0  0 32
 	check "$DISK: seq-small, random 128K" counts   seq-small rand 128k 32 32  0 32
@@ -98,7 +104,7 @@ each_disk()
 COUNTING=$DEBUGFS/nvme_plug/counting
 require root knob debugfs profiler plug_load nvme
 # shellcheck disable=SC2086 # a list
-plan $((19 * $(count_words $NVME)))
+plan $((24 * $(count_words $NVME)))
 for DISK in $NVME; do
 	prepare "$DISK"
 	each_disk

@@ -23,6 +23,7 @@ groups_of()
 	always) echo 1 ;;
 	never) echo 0 ;;
 	seq-small) echo 4 ;;
+	adaptive) echo 1 ;;
 	esac
 }
 
@@ -32,7 +33,7 @@ completes()
 	local groups
 
 	groups=$(groups_of "$2")
-	set_mode "$1" "$2" || return 1
+	set_fresh "$1" "$2" || return 1
 	measure "$1" "$3" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
 		"/dev/$1" || return
 	expect_count "requests" "$REQUESTS" $((BATCH * N)) $((BATCH * N))

@@ -9,7 +9,7 @@
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 
-N=100
+N=64
 HALF=$((BATCH * N / 2))
 
 # counts MODE_A MODE_B ACCESS REQUESTS_A REQUESTS_B GROUPS, per batch of 16 I/Os
@@ -18,7 +18,7 @@ counts()
 {
 	local other
 
-	set_mode bp0 "$1" && set_mode bp1 "$2" || return 1
+	set_fresh bp0 "$1" && set_fresh bp1 "$2" || return 1
 	other=$(requests_of bp1)
 	measure bp0 -a "$3" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
 		/dev/bp0 /dev/bp1 || return
@@ -53,7 +53,7 @@ make_disks()
 }
 
 require root knob profiler plug_load null_blk
-plan 17
+plan 26
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 
 #                                    mode A    mode B    access A  B groups
@@ -81,10 +81,25 @@ check "never and seq-small, random: groups of 8" \
 	counts			     never     seq-small rand  16 16 2
 check "never and seq-small, sequential: one merges" \
 	counts			     never     seq-small seq   16  1 1
+check "adaptive and always, random: held" \
+	counts			     adaptive  always    rand  16 16 2
+check "always and adaptive, sequential: both merge" \
+	counts			     always    adaptive  seq    1  1 2
+check "adaptive and adaptive, sequential: both merge" \
+	counts			     adaptive  adaptive  seq    1  1 2
+check "adaptive and seq-small, random: held" \
+	counts			     adaptive  seq-small rand  16 16 2
+check "seq-small and adaptive, sequential: both merge" \
+	counts			     seq-small adaptive  seq    1  1 2
+check "never and adaptive, random: one is held" \
+	counts			     never     adaptive  rand  16 16 1
+check "adaptive and never, sequential: one merges" \
+	counts			     adaptive  never     seq    1 16 1
 check "never and never: none is held" \
 	counts			     never     never     seq   16 16 0
-for mode in always never seq-small; do
+for mode in always never seq-small adaptive; do
 	check "always and $mode: data is right" verifies always $mode
 done
 check "never and seq-small: data is right" verifies never seq-small
+check "never and adaptive: data is right" verifies never adaptive
 finish

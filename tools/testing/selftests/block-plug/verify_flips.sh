@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Description: data verifies while the mode changes 1000 times, at random, under
-# the load.
+# Description: data verifies while the mode, or the group size of "adaptive",
+# changes 1000 times, at random, under the load.
 #
 # FLIP_SEED repeats the order of modes of an earlier run.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-
 
 # Writes and verifies pass after pass, until told to stop.
 fio_until_stop()
@@ -98,12 +97,49 @@ still_works()
 # Here the static key changes with the mode, too.
 verifies_without_pin()
 {
-	unpin_static_key && verifies "$@"
+	unpin_static_keys && verifies "$@"
+}
+
+# All hardware queues, one by one: a submitter may find them at different sizes.
+flip_groups()
+{
+	local state="$SEED" files file
+
+	files=$(adaptive_files "$1")
+	FLIPPED=0
+	while [ $FLIPPED -lt "$FLIPS" ]; do
+		state=$(((state * 1103515245 + 12345) % 2147483648))
+		pick_word $((state / 65536)) 0 1 2 3 7 8 16 31 32
+		for file in $files; do
+			echo "$WORD" >"$file" || return 1
+		done
+		FLIPPED=$((FLIPPED + 1))
+		[ $((FLIPPED % 8)) -ne 0 ] || sleep 0.01
+	done
+}
+
+# verifies_groups DISK FIO_RW FLIPS
+verifies_groups()
+{
+	local rc=0
+
+	FLIPS=$3
+	note "$1: FLIP_SEED=$SEED"
+	set_mode "$1" adaptive && pin_group "$1" 1 || return 1
+	background fio_until_stop "$1" "$2"
+	flip_groups "$1" || failed "a group size was refused"
+	: >"$TMP/stop"
+	wait "$JOB" || rc=1
+	[ $rc -eq 0 ] || failed "expected fio to verify, it failed"
+	expect_count "passes of fio" \
+		"$(grep -c pass "$TMP/passes" 2>/dev/null)" 1 1000000
+	pin_group "$1" 0
+	still_works "$1"
 }
 
 make_disks()
 {
-	null_create bp0 size=64 memory_backed=1 && pin_static_key
+	null_create bp0 size=64 memory_backed=1 && pin_static_keys
 }
 
 SEED=${FLIP_SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
@@ -111,13 +147,17 @@ require root knob trace plug_load fio null_blk
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 DISKS="bp0 $(nvme_if_any)"
 # shellcheck disable=SC2086 # a list
-plan $((3 * $(count_words $DISKS)))
+plan $((5 * $(count_words $DISKS)))
 for disk in $DISKS; do
 	prepare "$disk"
-	set_mode bppin never
+	pin_static_keys
 	check "$disk: random writes verify" verifies "$disk" randwrite 1000
 	check "$disk: sequential writes verify" verifies "$disk" write 1000
 	check "$disk: writes verify while the static key changes" \
 		verifies_without_pin "$disk" randwrite 50
+	check "$disk: random writes verify while groups change" \
+		verifies_groups "$disk" randwrite 1000
+	check "$disk: sequential writes verify while groups change" \
+		verifies_groups "$disk" write 1000
 done
 finish

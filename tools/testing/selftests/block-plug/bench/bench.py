@@ -13,12 +13,18 @@ import fcntl
 import os
 import sys
 
+import cells
 import kernels
 import lab
 import suites
 
 sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
 import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+
+
+# What "adaptive" is pinned to is a policy of the suite "regret" alone.
+plugreport.POLICIES += [group for group in cells.GROUPS
+                        if group not in plugreport.POLICIES]
 
 
 class UsageError(Exception):
@@ -51,11 +57,21 @@ def path_of(name, end):
     return os.path.join(lab.OUT, name + end)
 
 
+def measure_suite(suite, runs, head):
+    """The records of all rounds, and the machines."""
+    records, machines = lab.measure(suite.make(runs), suite.name, head)
+    for more in suite.more:
+        wanted = more(records, runs)
+        if wanted:
+            found, others = lab.measure(wanted, suite.name, head)
+            records, machines = records + found, machines + others
+    return records, machines
+
+
 def run_suite(suite, runs, known, head):
     """Measure, save and show a suite; its section of the report."""
     print("\n== %s ==\nClaim: %s" % (suite.name, suite.claim), flush=True)
-    wanted = suite.make(runs or suite.runs)
-    records, machines = lab.measure(wanted, suite.name, head)
+    records, machines = measure_suite(suite, runs or suite.runs, head)
     command = "make bench SUITE=%s" % suite.name
     if runs:
         command += " RUNS=%d" % runs
@@ -71,7 +87,7 @@ def section(name, records, meta):
     details = suites.SUITES[name].details
     return {"suite": name, "claim": meta["claim"], "command": meta["command"],
             "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
-            "details": details(summary) if details else [], "cells": summary,
+            "details": details(summary, records) if details else [], "cells": summary,
             "plots": plugreport.plots(summary, lab.OUT, name)}
 
 

@@ -2,6 +2,9 @@
 """What can be measured: workloads, policies, and cells made of both."""
 import dataclasses
 
+import pace
+import profiles
+
 # Which build of kernel.py stands for a kernel, and what a user can choose on
 # it. The RFC's hack is a kernel of its own, but as a record it is "unpatched"
 # with the policy "noplug".
@@ -14,6 +17,9 @@ BASELINES = [("unpatched", "always"), ("unpatched", "nomerges2"),
              ("noplug", "noplug")]
 OURS = [("patched", mode) for mode in MODES]
 EVERY = BASELINES + OURS
+
+# How long "adaptive" may learn before it is measured, on a real machine.
+LEARN_MS = 50
 
 # The profile of the emulated controller, which no model stands for.
 NVME = "nvme-qemu"
@@ -35,24 +41,83 @@ class Load:
     settings: tuple = ()        # (key, value), over those of the profile
     timed_ios: int = 0          # on a device that takes time, if not ios
 
-    def command(self, profile, seed):
+    def command(self, profile, cell):
         """The command of a cell. A device that cannot be polled is not."""
-        words = ["plug_load", "-l", "-S", str(seed), *self.args.split(),
-                 "-n", str(self.count(profile)),
-                 "-W", str(self.warmup(profile))]
+        total, warmup = self.length(profile, cell.policy)
+        words = ["plug_load", "-l", "-S", str(cell.seed), *self.args.split(),
+                 "-n", str(total), "-W", str(warmup)]
         if self.polled and profile["poll_queues"] != "0":
             words.append("-P")
         return words
 
+    def length(self, profile, policy):
+        """All I/Os of a cell, and those of them that are not measured: more
+        where something is to be learnt first."""
+        count = self.count(profile)
+        warmup = learn = count // 10
+        if policy == "adaptive" and profile.get("rotational") != "1":
+            learn = max(warmup, pace.ios(self, profile, LEARN_MS))
+        return count - warmup + learn, learn
+
     def count(self, profile):
-        """All I/Os of a cell."""
+        """I/Os of a cell in which nothing is to be learnt."""
         share = HDD_SHARE if profile.get("rotational") == "1" else 1
         timed = "read_latency" in profile or "service" in profile
         return int((timed and self.timed_ios or self.ios) * share)
 
-    def warmup(self, profile):
-        """Those of them that are not measured."""
-        return self.count(profile) // 10
+
+@dataclasses.dataclass(frozen=True)
+class Timed(Load):
+    """A load that lasts as long on every device, policies alike: as the load
+    of the name it is made from."""
+
+    of: str = ""
+    learn_ms: float = 0         # what is not measured, ...
+    ms: float = LEARN_MS        # ... and what is, about
+
+    def length(self, profile, policy):
+        if profile.get("rotational") == "1":
+            return super().length(profile, policy)
+        learn = pace.ios(self, profile, self.learn_ms)
+        return learn + pace.ios(self, profile, self.ms), learn
+
+
+@dataclasses.dataclass(frozen=True)
+class Change(Load):
+    """Blocks of one size while something is learnt, of another when it is
+    measured."""
+
+    blocks: tuple = ("16k", "4k")
+    ms: float = LEARN_MS
+
+    def command(self, profile, cell):
+        _, before = self.length(profile, cell.policy)
+        return super().command(profile, cell) + [
+            "-b", self.blocks[0], "--bs2", self.blocks[1],
+            "--period", str(before)]
+
+    def length(self, profile, policy):
+        first, then = (pace.ios(dataclasses.replace(
+            self, args=self.args + " -b " + size), profile, self.ms)
+                       for size in self.blocks)
+        # The sizes would change places again.
+        before = max(first, then)
+        return before + then, before
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate(Load):
+    """So many I/Os a second of a real machine, and no more: what the load does
+    is given, only latency can change."""
+
+    rate: int = 0
+
+    def command(self, profile, cell):
+        return super().command(profile, cell) + [
+            "-R", str(int(self.rate / profiles.scale(profile)))]
+
+    def length(self, profile, policy):
+        return self.ios, self.ios // 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,10 +131,10 @@ class Fio:
     devices: int = 1
     polled: bool = False
 
-    def command(self, _profile, seed):
+    def command(self, _profile, cell):
         """The command of a cell."""
         return ["fio_" + self.where, *self.args.split(),
-                "--randseed=%d" % seed]
+                "--randseed=%d" % cell.seed]
 
 
 # What 003_00046b95f466089c.txt measured, for a second instead of a minute.
@@ -104,7 +169,7 @@ TUNING = (
         "raw", (("size_mb", "1024"),)),
 )
 
-WORKLOADS = {workload.name: workload for workload in (
+LOADS = (
     Load("rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32"),
     Load("rand4k-s128", "-a rand -b 4k -d 128 -s 128 -c 128"),
     Load("libaio-rand4k-s32", "-e libaio -a rand -b 4k -d 128 -s 32 -c 32",
@@ -127,7 +192,34 @@ WORKLOADS = {workload.name: workload for workload in (
     Load("rand4k-qd4", "-a rand -b 4k -s 4 -w", ios=9600, polled=False),
     Load("rand4k-qd1-irq", "-a rand -b 4k -d 1 -s 1 -c 1", ios=9600,
          polled=False),
-    *COMPLETION, *TUNING,
+    # Interrupts and polls, at a fraction of what the devices can do.
+    Rate("rand4k-rate40k", "-a rand -b 4k -d 64 -s 4 -c 1", ios=24000,
+         polled=False, rate=40000),
+    Rate("rand4k-rate200k", "-a rand -b 4k -d 64 -s 8 -c 1", ios=40000,
+         rate=200000),
+    Change("change-16k-4k", "-a rand -d 128 -s 32 -c 32"),
+    Change("change-4k-16k", "-a rand -d 128 -s 32 -c 32",
+           blocks=("4k", "16k")),
+)
+
+# What "regret" is made of: a short run of every policy chooses the best, which
+# is then measured when all has settled, and from the beginning.
+CHOICE, STEADY, FIRST = "-choice", "-steady", "-first"
+TIMES = {CHOICE: (8, 24), STEADY: (LEARN_MS, LEARN_MS), FIRST: (0, LEARN_MS)}
+
+
+def timed(load, end):
+    """A load that "regret" measures."""
+    learn_ms, ms = TIMES[end]
+    return Timed(load.name + end, load.args, load.ios, load.devices,
+                 load.polled, load.settings, of=load.name, learn_ms=learn_ms,
+                 ms=ms)
+
+
+WORKLOADS = {workload.name: workload for workload in (
+    *LOADS, *COMPLETION, *TUNING,
+    *(timed(load, end) for load in LOADS if type(load) is Load
+      for end in TIMES),
 )}
 
 
@@ -153,8 +245,8 @@ class Cell:
         return "unpatched" if self.kernel == "noplug" else self.kernel
 
 
-def product(suite, pairs, profiles, workloads, runs=1):
+def product(suite, pairs, names, workloads, runs=1):
     """The cells of all combinations, the policies of a workload together."""
     return [Cell(suite, kernel, policy, profile, workload, run)
-            for run in range(1, runs + 1) for profile in profiles
+            for run in range(1, runs + 1) for profile in names
             for workload in workloads for kernel, policy in pairs]

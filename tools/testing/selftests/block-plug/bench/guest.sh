@@ -114,6 +114,7 @@ counters()
 {
 	cat $STATS/model*/stats | awk '
 		/^(doorbells|shadow_doorbells|commands|interrupts|queue_rqs|queue_rq) / ||
+		/^(polls|poll_hits) / ||
 		/^(unit_idle_ns|unit_busy_ns|inflight_mean_milli|elapsed_ns) / {
 			n[$1] += $2
 		}

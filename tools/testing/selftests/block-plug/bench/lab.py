@@ -50,7 +50,7 @@ def settings(cell, profile, workload):
 def plan_line(number, cell, known):
     """The call of guest.sh's cell(), or of nvme_cell()."""
     profile, workload = known[cell.profile], c.WORKLOADS[cell.workload]
-    command = " ".join(workload.command(profile, cell.seed))
+    command = " ".join(workload.command(profile, cell))
     if cell.profile == c.NVME:
         return "nvme_cell %d %s %s" % (number, cell.policy, command)
     return "cell %d %s %d '%s' %s" % (

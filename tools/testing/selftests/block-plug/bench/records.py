@@ -41,7 +41,7 @@ def load_latency(number, scale):
 def of_load(cell, profile, number):
     """The figures of plug_load and of the device."""
     workload, scale = c.WORKLOADS[cell.workload], profiles.scale(profile)
-    total = workload.count(profile)
+    total, _ = workload.length(profile, cell.policy)
     busy = min(1, number["cpu_ns"] / number["ns"])
     # Time is instructions only where nothing is waited for.
     bound = cell.profile == "null" and busy > BUSY
@@ -57,6 +57,9 @@ def of_load(cell, profile, number):
     for name in ("queue_rqs", "queue_rq", "tag_batches", "tags_single"):
         if name in number:
             figures[name + "_per_io"] = per(number[name], total)
+    for name in ("polls", "poll_hits"):
+        if number.get("dev_polls"):
+            figures[name + "_per_io"] = per(number["dev_" + name], total)
     return figures
 
 

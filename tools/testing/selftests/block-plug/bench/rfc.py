@@ -68,7 +68,7 @@ def verdict(key, known):
                                  WITHIN[key[1]], now, error_now))
 
 
-def text(summary):
+def text(summary, _records):
     """The comparison, as lines."""
     known = lookup(summary)
     names = [name for name, kernel, policy in COLUMNS

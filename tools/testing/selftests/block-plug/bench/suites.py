@@ -4,6 +4,7 @@ import dataclasses
 
 import cells
 import profiles
+import regret
 import rfc
 
 CPU = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32", "seq4k-s32",
@@ -22,7 +23,8 @@ class Suite:
     note: str
     make: object                # runs -> cells
     runs: int = 1
-    details: object = None      # summary -> more lines
+    more: tuple = ()            # (records so far, runs) -> further cells
+    details: object = None      # summary, records -> more lines
     columns: tuple = None       # of the table on the terminal; None: all
 
 
@@ -76,6 +78,9 @@ def nomerges(runs):
 MODEL_NOTE = ("IOPS and latencies are those of modelled devices, scaled back "
               "to a real core's speed: only ratios within one run mean "
               "anything.")
+LEARN_NOTE = (" adaptive alone learns for %d ms of a real machine before it is "
+              "measured; doorbells and requests per I/O count these, too."
+              % cells.LEARN_MS)
 
 SUITES = {suite.name: suite for suite in (
     Suite("cpu",
@@ -83,22 +88,36 @@ SUITES = {suite.name: suite for suite in (
           "the better: merge lookups and tags taken one by one cost, doorbells "
           "shared by many commands save.",
           "Instructions are exact, and repeat; caches, MMIO and locks cost "
-          "nothing here, so doorbells are counted beside them.", cpu),
+          "nothing here, so doorbells are counted beside them." + LEARN_NOTE,
+          cpu),
     Suite("device",
           "Which policy is right depends on the device: the hold costs where "
           "latency is the limit, and pays where the CPU, the doorbell or the "
-          "merge is.", MODEL_NOTE, device, runs=2),
+          "merge is.", MODEL_NOTE + LEARN_NOTE, device, runs=2),
     Suite("rfc",
           "The RFC's two tables: without a plug random 4K gains 1.83% on "
           "Gen4 and 3.92% on Gen5, sequential 128K about nothing.",
           MODEL_NOTE + " Latency and bandwidth are fitted to the RFC's plug "
-          "column; all else is prediction.", rfc_tables, runs=10, details=rfc.text),
+          "column; all else is prediction." + LEARN_NOTE, rfc_tables, runs=10,
+          details=rfc.text),
     Suite("nvme",
           "The real driver: under always one doorbell carries 32 commands, "
           "under seq-small a group's, without a hold one; tags stay batched "
           "with every policy, and without a plug none is.",
           "Doorbells are counted by QEMU's controller. IOPS are instructions "
-          "of the CPU and that controller's own timing, no SSD's.", nvme),
+          "of the CPU and that controller's own timing, no SSD's." + LEARN_NOTE,
+          nvme),
+    Suite("regret",
+          "adaptive loses to the best fixed choice of a device and a load at "
+          "most 1% once it has had 50 ms, at most 5% in these and after a "
+          "change, and adds no latency where the rate is low.",
+          MODEL_NOTE + " A short run of one seed chooses the best of twelve "
+          "(-choice), another seed measures it, always and adaptive: after "
+          "50 ms, policies alike (-steady), and these 50 ms from an idle "
+          "device (-first). What is above its bound is measured with three "
+          "more seeds; means are of the first, so that they are of the same "
+          "for all.", regret.choose, more=(regret.measure, regret.again),
+          details=regret.text),
     Suite("completion",
           "A policy changes neither what writeback through XFS costs nor its "
           "tail latency: six workloads, five runs, mean and deviation.",
