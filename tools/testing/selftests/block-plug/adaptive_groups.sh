@@ -37,7 +37,7 @@ starts_as_always()
 	expect_text "lookup" "$(adaptive_line $DISK lookup)" 1
 	expect_text "state" "$(adaptive_line $DISK state)" measure
 	expect_text "permissions" "$(stat -c %a "$FILE")" 600
-	for word in ns completions ns_per_request response_ns flushes flushed \
+	for word in ns requests ns_per_request response_ns flushes \
 		    merged; do
 		expect_text "sample_$word" \
 			"$(adaptive_line $DISK sample_$word)" 0

@@ -25,11 +25,10 @@ shows_samples()
 	# shellcheck disable=SC2086 # a list of options
 	load $RANDOM_IO -n 20000 "/dev/$1" || return
 	trace_end
-	nr=$(line_of "$1" sample_completions)
+	nr=$(line_of "$1" sample_requests)
 	flushes=$(line_of "$1" sample_flushes)
-	expect_count sample_completions "$nr" 64 40000
+	expect_count sample_requests "$nr" 64 40000
 	[ "$nr" -gt 0 ] || return
-	expect_text sample_flushed "$(line_of "$1" sample_flushed)" "$nr"
 	expect_count sample_flushes "$flushes" $((nr / 32)) "$nr"
 	expect_count sample_ns "$(line_of "$1" sample_ns)" "$nr" $((60 * SECOND))
 	expect_text sample_ns_per_request \
@@ -55,8 +54,6 @@ samples_add_up()
 	trace_end
 	sum=$(samples nr | awk 'NR > 1 { n += $1 } END { print n + 0 }')
 	expect_count "requests in samples" "$sum" 67000 100000
-	sum=$(samples nr flushed | awk '$1 != $2' | wc -l)
-	expect_text "samples with completions that were not sent out" "$sum" 0
 }
 
 # has_response_times DISK IOSTATS: from when a request was claimed, so less than
@@ -73,8 +70,11 @@ has_response_times()
 	# The first one began when nobody looked.
 	samples wait_ns waits nr | sed 1d >"$TMP/waits"
 	expect_count "samples" "$(wc -l <"$TMP/waits")" 3 10000
-	expect_text "samples with more response times than requests" \
-		"$(awk '$2 > $3 * 2' "$TMP/waits" | wc -l)" 0
+	# Those that were picked stand for all, in the long run.
+	expect_count "response times for 1000 requests" \
+		"$(awk '{ waits += $2; nr += $3 }
+			END { printf "%d", 1000 * waits / nr }' "$TMP/waits")" \
+		500 1500
 	expect_text "response times of 0, or above a second" \
 		"$(awk -v s=$SECOND '$2 && ($1 / $2 < 1 || $1 / $2 > s)' \
 			"$TMP/waits" | wc -l)" 0

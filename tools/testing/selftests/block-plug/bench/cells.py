@@ -174,6 +174,8 @@ LOADS = (
     Load("rand4k-s128", "-a rand -b 4k -d 128 -s 128 -c 128"),
     Load("libaio-rand4k-s32", "-e libaio -a rand -b 4k -d 128 -s 32 -c 32",
              polled=False),
+    # As rand4k-s32, but that whatever is idle goes with the next batch.
+    Load("rand4k-s64-c32", "-a rand -b 4k -d 128 -s 64 -c 32"),
     Load("seq4k-s32", "-a seq -b 4k -d 128 -s 32 -c 32"),
     Load("seq128k-s32", "-a seq -b 128k -d 128 -s 32 -c 32", ios=9600),
     Load("twodev-rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32",

@@ -12,11 +12,13 @@ sys.path.insert(0, HERE)
 
 import bench  # noqa: E402 pylint: disable=wrong-import-position
 import cells  # noqa: E402 pylint: disable=wrong-import-position
-import eventsim  # noqa: E402 pylint: disable=wrong-import-position
+import crosscheck  # noqa: E402 pylint: disable=wrong-import-position
 import kernels  # noqa: E402 pylint: disable=wrong-import-position
 import lab  # noqa: E402 pylint: disable=wrong-import-position
+import pace  # noqa: E402 pylint: disable=wrong-import-position
 import profiles  # noqa: E402 pylint: disable=wrong-import-position
 import records  # noqa: E402 pylint: disable=wrong-import-position
+import regret  # noqa: E402 pylint: disable=wrong-import-position
 import suites  # noqa: E402 pylint: disable=wrong-import-position
 
 WORDS = {"ios": "900", "ns": "3000000", "lat_mean": "6000", "lat_p50": "5000",
@@ -200,28 +202,184 @@ class Command(unittest.TestCase):
         self.assertNotIn("==", done.stdout)
 
 
-class Simulation(unittest.TestCase):
-    """The second opinion, against what can be written down."""
+class Lengths(unittest.TestCase):
+    """How long a cell lasts, and how much of it is measured."""
 
-    def test_saturated(self):
-        """64 units of 60 us are 1.067M a second, whatever the core does."""
-        got = eventsim.iops(eventsim.Core(200, 100),
-                            eventsim.Device(units=64, service=60000),
-                            eventsim.Shape(), 32000, 1)
-        self.assertAlmostEqual(got / (64e9 / 60000), 1, delta=0.005)
+    def words(self, **changes):
+        """{option: value} of a cell's command."""
+        one = cell(**changes)
+        words = cells.WORKLOADS[one.workload].command(
+            profiles.load()[one.profile], one)
+        return {key: value for key, value in zip(words, words[1:])
+                if key.startswith("-") and not value.startswith("-")}
 
-    def test_cpu_bound(self):
-        """Without a device, it is the core's costs and the doorbell's."""
-        got = eventsim.iops(eventsim.Core(200, 100, 320), eventsim.Device(),
-                            eventsim.Shape(), 32000, 1)
-        self.assertAlmostEqual(got / (1e9 / 310), 1, delta=0.001)
+    def measured(self, **changes):
+        """I/Os that are."""
+        words = self.words(**changes)
+        return int(words["-n"]) - int(words["-W"])
 
-    def test_one_at_a_time(self):
-        """Depth 1: latency and costs add up."""
-        got = eventsim.iops(eventsim.Core(200, 100),
-                            eventsim.Device(9700, 9700),
-                            eventsim.Shape(1, 1, 1, 1), 3200, 1)
-        self.assertAlmostEqual(got, 1e5, delta=1)
+    def test_adaptive_learns(self):
+        """50 ms more, and as much is measured of it as of others."""
+        for profile, least in (("gen4", 41000), ("gen5", 51000),
+                               ("optane", 85000), ("null", 150000)):
+            words = self.words(profile=profile, policy="adaptive")
+            self.assertGreaterEqual(int(words["-W"]), least)
+            self.assertEqual(self.measured(profile=profile, policy="adaptive"),
+                             self.measured(profile=profile))
+        self.assertEqual(self.words(profile="hdd", policy="adaptive"),
+                         self.words(profile="hdd"))
+
+    def test_regret_is_fair(self):
+        """There, policies are alike: short, after 50 ms, from the start."""
+        for end, (learn_ms, ms) in cells.TIMES.items():
+            changes = {"profile": "gen4", "workload": "rand4k-s32" + end}
+            words = self.words(**changes)
+            self.assertEqual(words, self.words(policy="adaptive", **changes))
+            self.assertGreaterEqual(int(words["-W"]), 830 * learn_ms)
+            self.assertGreaterEqual(self.measured(**changes), 830 * ms)
+
+    def test_one_change(self):
+        """The blocks change when the measured part begins, and not again."""
+        for workload in regret.CHANGES:
+            words = self.words(profile="gen4", workload=workload)
+            self.assertEqual(words["--period"], words["-W"])
+            self.assertLessEqual(int(words["-n"]), 2 * int(words["-W"]))
+
+    def test_rate(self):
+        """A real machine's, in the guest's slower time."""
+        got = self.words(profile="gen4", workload="rand4k-rate40k")
+        self.assertEqual(got["-R"], str(int(40000 / 7.4)))
+
+    def test_pace(self):
+        """What limits a load: the core, latency, units, or the link."""
+        known = profiles.load()
+        for profile, args, low, high in (
+                ("null", "-d 128", 3e6, 3e6),
+                ("gen4", "-d 128", 830e3, 1.2e6),
+                ("saturated", "-d 128", 1.06e6, 1.07e6),
+                ("gen4", "-d 128 -b 128k", 50e3, 50.2e3),
+                ("gen4", "-s 32 -w", 209e3, 230e3),
+                ("gen4", "-d 128 -b 4k --bs2 128k --period 9", 9e4, 1e5)):
+            got = pace.iops(args, known[profile])
+            self.assertTrue(low <= got <= high, (profile, args, got))
+
+
+def found(profile, load, pair, iops, run=1):
+    """A record of "regret"."""
+    return {"suite": "regret", "kernel": pair[0].replace("noplug",
+                                                         "unpatched"),
+            "policy": pair[1], "profile": profile, "workload": load,
+            "run": run, "iops": iops}
+
+
+class Regret(unittest.TestCase):
+    """Who is the best, and what others lose to it."""
+
+    GROUP = ("patched", "group4")
+    STEADY = "rand4k-s32" + cells.STEADY
+
+    def setUp(self):
+        """group4 was the fastest of one seed; another measures it."""
+        load = "rand4k-s32" + cells.CHOICE
+        self.chosen = [found("gen4", load, pair, iops) for pair, iops in (
+            (regret.ALWAYS, 100), (self.GROUP, 110),
+            (("noplug", "noplug"), 105))]
+
+    def measured(self, run, *values):
+        """What these three came to."""
+        return [found("gen4", self.STEADY, pair, iops, run)
+                for pair, iops in zip((regret.ALWAYS, self.GROUP,
+                                       regret.ADAPTIVE), values)]
+
+    def test_choices(self):
+        """All that an administrator has, and every group; none is ours."""
+        self.assertEqual(len(regret.FIXED), 12)
+        self.assertNotIn(regret.ADAPTIVE, regret.FIXED)
+        profile = {one.profile for one in regret.choose(1)}
+        self.assertEqual(profile, set(profiles.load()) - {"hdd"})
+
+    def test_another_seed_measures(self):
+        """The chosen, always and adaptive, of other seeds than the choice."""
+        made = regret.measure(self.chosen, 2)
+        steady = [one for one in made if one.workload == self.STEADY]
+        self.assertEqual({(one.kernel, one.policy) for one in steady},
+                         {regret.ALWAYS, self.GROUP, regret.ADAPTIVE})
+        self.assertEqual({one.run for one in steady}, {2, 3})
+        self.assertEqual(len(made), len(set(made)))
+        self.assertEqual({one.policy for one in made
+                          if one.profile == "hdd"}, {"always", "adaptive"})
+
+    def test_no_plug_is_a_kernel(self):
+        """Its records are of "unpatched", its cells are not."""
+        rest = [one for one in self.chosen if one["policy"] != "group4"]
+        self.assertEqual(regret.best(rest),
+                         {("gen4", "rand4k-s32"): ("noplug", "noplug")})
+
+    def test_loss(self):
+        """To the best as measured, not as chosen."""
+        records_ = self.chosen + self.measured(2, 95, 100, 99.5)
+        row, = regret.rows(records_)
+        self.assertEqual(row["best"], self.GROUP)
+        self.assertAlmostEqual(row["regret"], 0.005)
+        self.assertAlmostEqual(row["always"], 0.05)
+        self.assertEqual(regret.again(records_, 1), [])
+
+    def test_again(self):
+        """What is above its bound is looked at again; the first look stays."""
+        records_ = self.chosen + self.measured(2, 95, 100, 97)
+        more = regret.again(records_, 1)
+        self.assertEqual({one.run for one in more}, {3, 4, 5})
+        self.assertEqual(len(more), 9)
+        records_ += self.measured(3, 95, 100, 102)
+        row, = regret.rows(records_)
+        self.assertAlmostEqual(row["regret"], 0.005)
+        self.assertAlmostEqual(row["look"], 0.03)
+
+    def test_text(self):
+        """A line per cell, and what all of them come to."""
+        lines = regret.text(None, self.chosen + self.measured(2, 95, 100, 98))
+        self.assertIn("ABOVE", lines[1])
+        self.assertIn("worst 2.00% (gen4 rand4k-s32-steady)", lines[2])
+
+
+class Crosscheck(unittest.TestCase):
+    """What the simulator is told of a guest."""
+
+    def test_costs(self):
+        """Found again in figures made of them: 2000 ns before, 600 after
+        completion, 300 of the former after the doorbell."""
+        late = crosscheck.LATE_NS * 7.4
+        size = crosscheck.BATCH
+        ns = {}
+        for policy, group in crosscheck.GROUPS.items():
+            ns["bare", policy] = 2600
+            ns["late", policy] = (size * 2000 - group * 300 + late +
+                                  group * 600) / size
+            ns["mixed", policy] = (ns["late", policy] + 50 +
+                                   crosscheck.SPREAD_NS * 7.4 / size)
+        for cost in crosscheck.calibrate(ns, 7.4).values():
+            self.assertAlmostEqual(cost.admit, 300)
+            self.assertAlmostEqual(cost.reap, 600)
+            self.assertAlmostEqual(cost.submit, 2050)
+
+    def test_device(self):
+        """Times are the guest's; what follows the doorbell is taken off."""
+        known = crosscheck.known_profiles()
+        cost = crosscheck.Costs(2000, 600, 300)
+        self.assertEqual(
+            crosscheck.device_words(known["lockstep"], cost, 32, 128),
+            "doorbell=370 lat=uniform:693400-767400")
+        self.assertIn("units=64 service=fixed:444000",
+                      crosscheck.device_words(known["saturated"], cost, 1, 128))
+        self.assertEqual(
+            crosscheck.device_words(known["saturated"], cost, 1, 32),
+            "doorbell=370 lat=uniform:443700-443700")
+
+    def test_points(self):
+        """Six devices at least, one by one and in groups."""
+        self.assertGreaterEqual(len({one[0] for one in crosscheck.POINTS}), 6)
+        self.assertEqual({one[2] for one in crosscheck.POINTS},
+                         set(crosscheck.GROUPS))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-import eventsim  # noqa: E402 pylint: disable=wrong-import-position
 import simconfigs  # noqa: E402 pylint: disable=wrong-import-position
 import simreport  # noqa: E402 pylint: disable=wrong-import-position
 import simrun  # noqa: E402 pylint: disable=wrong-import-position
@@ -128,18 +127,6 @@ class Arithmetic(unittest.TestCase):
         for phase, latency in zip(both, (100000, 20000)):
             alone = outcome("group=8 lat=fixed:%d" % latency)
             self.near(phase["iops"], alone["iops"], 0.01)
-
-    def test_second_opinion(self):
-        """eventsim.py shares nothing with it but the model."""
-        core = eventsim.Core(250, 150, 50)
-        device = eventsim.Device(62522, 145886)
-        for group in (4, 32):
-            shape = eventsim.Shape(group=group)
-            other = eventsim.iops(core, device, shape, ios=32000)
-            got = [outcome("group=%d seed=%d lat=uniform:62522-145886 "
-                           "warm_ios=0 ios=32000" % (group, seed))["iops"]
-                   for seed in range(8)]
-            self.near(sum(got) / len(got), other, 0.015)
 
 
 class Repeat(unittest.TestCase):
