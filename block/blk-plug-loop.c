@@ -313,7 +313,7 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 	spin_lock(&loop->lock);
 	blk_plug_loop_renew(hctx, loop);
 	blk_plug_adaptive_init(&loop->controller);
-	loop->pinned = group;
+	WRITE_ONCE(loop->pinned, group);
 	blk_plug_loop_publish(loop);
 	WRITE_ONCE(loop->sparse, false);
 	spin_unlock(&loop->lock);

@@ -123,16 +123,19 @@ static inline void blk_plug_loop_restart(struct request_queue *q)
  *
  * Context: Any.
  * Return: as blk_plug_loop::decision; that of "always" until something has been
- *	learnt.
+ *	learnt, unless it is pinned.
  */
 static inline unsigned int
 blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
 {
 	const struct blk_plug_loop *loop = hctx->plug_loop;
 
-	if (!loop || READ_ONCE(loop->resets) !=
-		     READ_ONCE(hctx->queue->plug_policy_resets))
+	if (!loop)
 		return BLK_PLUG_ADAPTIVE_MAX_GROUP;
+	/* In the wrong order these give an old decision, for one filling. */
+	if (READ_ONCE(loop->resets) !=
+	    READ_ONCE(hctx->queue->plug_policy_resets))
+		return READ_ONCE(loop->pinned) ?: BLK_PLUG_ADAPTIVE_MAX_GROUP;
 	return READ_ONCE(loop->decision);
 }
 

@@ -26,7 +26,7 @@ struct seq_file;
  * @BLK_PLUG_POLICY_SEQ_SMALL:	merge and hold small sequential requests only,
  *				send the others out in groups
  * @BLK_PLUG_POLICY_ADAPTIVE:	likewise, in groups of the size that the
- *				completions of a hardware queue show to be best
+ *				hardware queue has found to be best
  * @BLK_PLUG_POLICY_NR:		number of modes
  */
 enum blk_plug_policy_mode {

@@ -87,7 +87,8 @@ def section(name, records, meta):
     details = suites.SUITES[name].details
     return {"suite": name, "claim": meta["claim"], "command": meta["command"],
             "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
-            "details": details(summary, records) if details else [], "cells": summary,
+            "details": details(summary, records) if details else [],
+            "cells": summary,
             "plots": plugreport.plots(summary, lab.OUT, name)}
 
 

@@ -347,30 +347,36 @@ class Crosscheck(unittest.TestCase):
 
     def test_costs(self):
         """Found again in figures made of them: 2000 ns before, 600 after
-        completion, 300 of the former after the doorbell."""
-        late = crosscheck.LATE_NS * 7.4
-        size = crosscheck.BATCH
-        ns = {}
+        completion, 300 of the former after the doorbell; 90 for a poll, 800
+        more if it finds something, of which a batch's share is in the 2000."""
+        late, size = crosscheck.LATE_NS * 7.4, crosscheck.BATCH
+        got = {}
         for policy, group in crosscheck.GROUPS.items():
-            ns["bare", policy] = 2600
-            ns["late", policy] = (size * 2000 - group * 300 + late +
-                                  group * 600) / size
-            ns["mixed", policy] = (ns["late", policy] + 50 +
-                                   crosscheck.SPREAD_NS * 7.4 / size)
-        for cost in crosscheck.calibrate(ns, 7.4).values():
+            ns = (size * 2000 - group * 300 + late + group * 600) / size
+            busy = 2600 + 800 * (1 / group - 1 / size)
+            got["bare", policy] = crosscheck.Figures(2600, 1 / size, 1 / size)
+            # with one group, what is not idle is what follows the doorbell
+            idle = late / size - 300 if group == size else ns - busy
+            got["late", policy] = crosscheck.Figures(
+                ns, idle / 90 + 1 / group, 1 / group)
+            got["mixed", policy] = crosscheck.Figures(
+                ns + 50 + crosscheck.SPREAD_NS * 7.4 / size, 1, 1)
+        for cost in crosscheck.calibrate(got, 7.4).values():
             self.assertAlmostEqual(cost.admit, 300)
             self.assertAlmostEqual(cost.reap, 600)
             self.assertAlmostEqual(cost.submit, 2050)
+            self.assertAlmostEqual(cost.hit, 800)
 
     def test_device(self):
         """Times are the guest's; what follows the doorbell is taken off."""
         known = crosscheck.known_profiles()
-        cost = crosscheck.Costs(2000, 600, 300)
+        cost = crosscheck.Costs(2000, 600, 800, 300)
         self.assertEqual(
             crosscheck.device_words(known["lockstep"], cost, 32, 128),
             "doorbell=370 lat=uniform:693400-767400")
         self.assertIn("units=64 service=fixed:444000",
-                      crosscheck.device_words(known["saturated"], cost, 1, 128))
+                      crosscheck.device_words(known["saturated"], cost, 1,
+                                              128))
         self.assertEqual(
             crosscheck.device_words(known["saturated"], cost, 1, 32),
             "doorbell=370 lat=uniform:443700-443700")
@@ -380,6 +386,7 @@ class Crosscheck(unittest.TestCase):
         self.assertGreaterEqual(len({one[0] for one in crosscheck.POINTS}), 6)
         self.assertEqual({one[2] for one in crosscheck.POINTS},
                          set(crosscheck.GROUPS))
+        self.assertLessEqual(set(crosscheck.WIDER), set(crosscheck.POINTS))
 
 
 if __name__ == "__main__":

@@ -158,10 +158,10 @@ class Repeat(unittest.TestCase):
         self.assertEqual([one[0] for one in samples],
                          sorted(one[0] for one in samples))
         self.assertTrue(all(1 <= one[2] <= 32 for one in samples))
-        # What was sent and has not completed is in flight.
-        left = sum(one[13] for one in samples) - sum(one[10]
-                                                     for one in samples)
-        self.assertTrue(0 <= left <= 128, left)
+        # Samples leave no gap, and a flush sends out one request to 32.
+        self.assertEqual(sum(one[8] for one in samples), samples[-1][0])
+        self.assertTrue(all(one[12] <= one[10] <= 32 * one[12]
+                            for one in samples))
 
 
 class Refused(unittest.TestCase):
