@@ -20,10 +20,9 @@
  *
  * - adaptive: a bio looks for a merge if it continues the newest request, and
  *   where nothing is held, if a plug has only begun or merges have been found
- *   lately.  Requests that continue each other are held as under "always", one
- *   of 128 KiB leaves at once, all others in groups of the size that
- *   blk-plug-adaptive.c has found for their hardware queue.  A plug begins with
- *   two at least, which shows whether they merge.
+ *   lately.  Requests that continue each other are held as under "always", all
+ *   others leave in groups of the size that blk-plug-adaptive.c has found for
+ *   their hardware queue.
  *
  * - An elevator merges and sorts what the plug has held; a driver whose
  *   ->queue_rq() may sleep must not be called in the middle of a submission;
@@ -297,7 +296,8 @@ static u8 blk_plug_policy_bind(const struct blk_plug *plug,
 {
 	unsigned int decision = blk_plug_loop_decision(rq->mq_hctx), group;
 
-	if (blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
+	if (!rq->mq_hctx->plug_loop ||
+	    blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
 		return 0;
 	group = decision & BLK_PLUG_LOOP_GROUP;
 	if (!plug->policy) {
@@ -316,15 +316,11 @@ static u8 blk_plug_policy_bind(const struct blk_plug *plug,
 static bool blk_plug_policy_adaptive_fills(struct blk_plug *plug,
 					   const struct request *rq)
 {
-	unsigned int bytes = blk_rq_bytes(rq);
-
 	if (!plug->rq_count)
 		plug->policy = blk_plug_policy_bind(plug, rq);
 	if (!plug->policy || !blk_plug_policy_groups(plug, rq))
 		return false;
-	if (bytes >= BLK_PLUG_POLICY_GROUP_BYTES)
-		return true;
-	if (bytes < SMALL_BYTES && blk_plug_policy_sequential(plug, rq)) {
+	if (blk_plug_policy_sequential(plug, rq)) {
 		/* for as long as without a policy, in this filling */
 		plug->policy |= BLK_PLUG_LOOP_GROUP;
 		return false;

@@ -298,11 +298,9 @@ static inline bool blk_plug_policy_holds(struct blk_plug *plug,
  * Most requests are neither the first nor the last of a group.  Find that out
  * without a call: under "adaptive", whose plug knows its group ...
  */
-static inline bool blk_plug_policy_within(const struct blk_plug *plug,
-					  const struct request *rq)
+static inline bool blk_plug_policy_within(const struct blk_plug *plug)
 {
-	return plug->rq_count + 1 < (plug->policy & BLK_PLUG_LOOP_GROUP) &&
-		blk_rq_bytes(rq) < BLK_PLUG_POLICY_GROUP_BYTES;
+	return plug->rq_count + 1 < (plug->policy & BLK_PLUG_LOOP_GROUP);
 }
 
 /* ... and under the other modes. */
@@ -329,7 +327,7 @@ static inline bool blk_plug_policy_may_fill(const struct blk_plug *plug,
 static inline bool blk_plug_policy_add(struct blk_plug *plug,
 				       struct request *rq)
 {
-	return blk_plug_policy_on() && !blk_plug_policy_within(plug, rq) &&
+	return blk_plug_policy_on() && !blk_plug_policy_within(plug) &&
 		blk_plug_policy_active(rq->q) &&
 		blk_plug_policy_may_fill(plug, rq) &&
 		__blk_plug_policy_add(plug, rq);

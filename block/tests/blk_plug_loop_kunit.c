@@ -413,7 +413,7 @@ static void blk_plug_loop_test_stand_for_all(struct kunit *test)
 	enum { BATCHES = 1 << 14 };
 	struct fake *f = fake_alloc(test);
 	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	unsigned int i, nr, waits;
+	unsigned int i, j, nr, waits;
 	u64 now = ktime_get_ns();
 
 	for (nr = 1; nr <= 2 * REQUESTS; nr++) {
@@ -422,7 +422,8 @@ static void blk_plug_loop_test_stand_for_all(struct kunit *test)
 		loop->sparse = nr % 2;
 		atomic_set(&loop->waits, 0);
 		for (i = 0; i < BATCHES; i++) {
-			f->rq[0].start_time_ns = now - i * 1024;
+			for (j = 0; j < size; j++)
+				f->rq[j].start_time_ns = now - i * 1024;
 			__blk_plug_loop_completed(&f->hctx, all_tags, size);
 		}
 		waits = atomic_read(&loop->waits);

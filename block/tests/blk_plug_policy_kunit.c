@@ -358,17 +358,13 @@ static const struct fill_case fill_cases[] = {
 	  .bytes = SZ_4K, .elevator = true },
 	{ .name = "adaptive_8th", ADAPTIVE_8TH, .sector = 8, .fills = true },
 	{ .name = "adaptive_2nd", ADAPTIVE_2ND, .bytes = SZ_4K },
-	{ .name = "adaptive_128k_is_not_kept_waiting", ADAPTIVE_2ND,
-	  .bytes = SZ_128K, .fills = true },
-	{ .name = "adaptive_huge", ADAPTIVE_2ND,
-	  .bytes = UINT_MAX & ~(SECTOR_SIZE - 1), .fills = true },
-	{ .name = "adaptive_below_128k", ADAPTIVE_2ND,
-	  .bytes = SZ_128K - SECTOR_SIZE },
+	{ .name = "adaptive_size_does_not_count", ADAPTIVE_2ND,
+	  .bytes = UINT_MAX & ~(SECTOR_SIZE - 1) },
 	{ .name = "adaptive_contiguous_holds", ADAPTIVE_8TH,
 	  .sector = HELD_END },
-	{ .name = "adaptive_contiguous_64k_is_large",
-	  .mode = BLK_PLUG_POLICY_ADAPTIVE, .held = 7, .bytes = SZ_64K,
-	  .sector = HELD_END, .fills = true },
+	{ .name = "adaptive_contiguous_128k_may_merge",
+	  .mode = BLK_PLUG_POLICY_ADAPTIVE, .held = 7, .bytes = SZ_128K,
+	  .sector = HELD_END },
 	{ .name = "adaptive_nomerges_wins", ADAPTIVE_8TH, .sector = HELD_END,
 	  .nomerges = true, .fills = true },
 	{ .name = "adaptive_write_after_read_is_no_sequence", ADAPTIVE_8TH,
@@ -545,32 +541,28 @@ static void blk_plug_policy_test_unbound(struct kunit *test)
 /* The gate without a call must not hold back what the call would let go. */
 static void blk_plug_policy_test_within(struct kunit *test)
 {
-	static const unsigned int sizes[] = {
-		SECTOR_SIZE, SZ_4K, SZ_64K, SZ_128K - SECTOR_SIZE, SZ_128K,
-	};
 	struct fake *f = fake_alloc(test);
-	unsigned int held, group, i;
+	unsigned int held, group;
 	bool within;
 
 	fake_set(f, BLK_PLUG_POLICY_ADAPTIVE, false, false, false);
 	for (group = 1; group <= BLK_PLUG_LOOP_GROUP; group++) {
 		for (held = 1; held < BLK_MAX_REQUEST_COUNT; held++) {
-			i = held % ARRAY_SIZE(sizes);
 			f->plug.policy = BLK_PLUG_LOOP_BEGUN | group;
 			f->plug.rq_count = held;
-			fake_fill(f, &f->rq, 8, sizes[i]);
-			within = blk_plug_policy_within(&f->plug, &f->rq);
+			fake_fill(f, &f->rq, 8, SZ_4K);
+			within = blk_plug_policy_within(&f->plug);
 			KUNIT_EXPECT_EQ_MSG(test, within,
 					    !blk_plug_policy_fills(&f->plug,
 								   &f->rq),
-					    "%u held, group %u, %u bytes",
-					    held, group, sizes[i]);
+					    "%u held, group %u", held,
+					    group);
 		}
 	}
 	/* the first of a plug has yet to bind it */
 	f->plug.policy = BLK_PLUG_LOOP_BEGUN | BLK_PLUG_LOOP_RANDOM;
 	f->plug.rq_count = 0;
-	KUNIT_EXPECT_FALSE(test, blk_plug_policy_within(&f->plug, &f->rq));
+	KUNIT_EXPECT_FALSE(test, blk_plug_policy_within(&f->plug));
 }
 
 struct hold_case {

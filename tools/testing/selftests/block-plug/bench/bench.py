@@ -85,11 +85,13 @@ def section(name, records, meta):
     """A suite's part of the report; its plots are drawn."""
     summary = plugreport.summarise(records)
     details = suites.SUITES[name].details
+    shown = [cell for cell in summary
+             if not cell["workload"].endswith(suites.SUITES[name].hidden)]
+    drawn = [cell for cell in shown if cell["policy"] not in cells.GROUPS]
     return {"suite": name, "claim": meta["claim"], "command": meta["command"],
             "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
             "details": details(summary, records) if details else [],
-            "cells": summary,
-            "plots": plugreport.plots(summary, lab.OUT, name)}
+            "cells": shown, "plots": plugreport.plots(drawn, lab.OUT, name)}
 
 
 def show(name, records, meta):

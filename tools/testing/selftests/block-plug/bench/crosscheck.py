@@ -11,9 +11,10 @@ all the same; and how often a poll found something.
 
 Within 2% only where no core would wait and 128 commands are in flight: in the
 model's tree and in any order, they cost up to 100 instructions more than where
-costs are measured. Within 3% only rand4k-s32, the load of the benchmarks: what
-completes beyond the 32 awaited stays idle until it is a batch, up to a quarter
-of all, and for how long depends on how often a poll finds two at once.
+costs are measured. Within 5% only rand4k-s32, the load of the benchmarks, on
+gen4 and gen5: what completes beyond the 32 awaited stays idle until it is a
+batch, up to a quarter of all; how long that takes depends on how often a poll
+finds two at once, and is a good part of a run.
 
 --fit searches the latency of gen4 and gen5 at which the unpatched kernel gets
 the RFC's plug column, and prints the lines for profiles.ini.
@@ -37,7 +38,6 @@ sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 TOLERANCE = 0.01
-RUNS = 3        # seeds; the same of either
 SEEDS = 8       # of the simulation, which costs little
 GROUPS = {"always": 32, "group8": 8, "never": 1}
 LOAD = "rand4k-s32"
@@ -45,6 +45,8 @@ WAIT, DEEP = "rand4k-qd32-wait", "rand4k-s64-c32"
 SHAPES = {WAIT: "depth=32 batch=32 complete=32",
           DEEP: "depth=128 batch=64 complete=32",
           LOAD: "depth=128 batch=32 complete=32"}
+# Seeds of the guest's runs: they differ by 0.1% but for the last, by 1%.
+RUNS = {WAIT: 1, DEEP: 2, LOAD: 4}
 DEVICES = ["gen4", "gen5", "lockstep", "saturated", "vm", "optane"]
 POINTS = [(device, load, policy) for load in (WAIT, DEEP)
           for device in DEVICES for policy in GROUPS] + [
@@ -52,7 +54,7 @@ POINTS = [(device, load, policy) for load in (WAIT, DEEP)
 # The reasons are above.
 WIDER = {("gen5", DEEP, "never"): 0.02, ("vm", DEEP, "group8"): 0.02,
          ("optane", DEEP, "never"): 0.02,
-         **{(device, LOAD, "always"): 0.03 for device in DEVICES}}
+         ("gen4", LOAD, "always"): 0.05, ("gen5", LOAD, "always"): 0.05}
 BATCH = 32
 # A device that is far enough for a batch to be submitted before it answers;
 # one that answers in any order, but for the CPU at the same time.
@@ -169,7 +171,8 @@ def wanted_cells():
     return [cells.Cell("crosscheck", "patched", policy, profile, WAIT)
             for profile in ("bare", "late", "mixed") for policy in GROUPS] + [
         cells.Cell("crosscheck", "patched", policy, profile, load, run)
-        for profile, load, policy in POINTS for run in range(1, RUNS + 1)]
+        for profile, load, policy in POINTS
+        for run in range(1, RUNS[load] + 1)]
 
 
 def figures(found, scale):

@@ -26,13 +26,17 @@ def shape(args):
     return parser.parse_known_args(args.split())[0]
 
 
+def bounds(text):
+    """(least, most) of a fixed or uniform distribution."""
+    found = [int(number) for number in re.findall(r"\d+", text)]
+    return found[0], found[-1]
+
+
 def latency(profile):
     """(least, most) us of a read, with what a unit takes."""
-    low, high = map(int, re.match(
-        r"uniform:(\d+)-(\d+)$",
-        profile.get("read_latency", "uniform:0-0")).groups())
-    service = int(profile.get("service", "fixed:0").partition(":")[2])
-    return (low + service) / 1000, (high + service) / 1000
+    low, high = bounds(profile.get("read_latency", "fixed:0"))
+    service = bounds(profile.get("service", "fixed:0"))
+    return (low + service[0]) / 1000, (high + service[1]) / 1000
 
 
 def iops(args, profile):
@@ -55,4 +59,4 @@ def iops(args, profile):
 
 def ios(load, profile, ms):
     """I/Os of that many ms."""
-    return int(iops(load.args, profile) * load.devices * ms / 1000)
+    return int(min(CPU, iops(load.args, profile) * load.devices) * ms / 1000)

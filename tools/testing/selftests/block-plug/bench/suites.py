@@ -26,6 +26,7 @@ class Suite:
     more: tuple = ()            # (records so far, runs) -> further cells
     details: object = None      # summary, records -> more lines
     columns: tuple = None       # of the table on the terminal; None: all
+    hidden: tuple = ()          # ends of workloads that are in the file alone
 
 
 def cpu(runs):
@@ -78,8 +79,9 @@ def nomerges(runs):
 MODEL_NOTE = ("IOPS and latencies are those of modelled devices, scaled back "
               "to a real core's speed: only ratios within one run mean "
               "anything.")
-LEARN_NOTE = (" adaptive alone learns for %d ms of a real machine before it is "
-              "measured; doorbells and requests per I/O count these, too."
+LEARN_NOTE = (" adaptive learns for %d ms of a real machine before it is "
+              "measured, alone where only the CPU takes time, else all "
+              "policies alike; doorbells and requests per I/O count these, too."
               % cells.LEARN_MS)
 
 SUITES = {suite.name: suite for suite in (
@@ -117,7 +119,7 @@ SUITES = {suite.name: suite for suite in (
           "device (-first). What is above its bound is measured with three "
           "more seeds; means are of the first, so that they are of the same "
           "for all.", regret.choose, more=(regret.measure, regret.again),
-          details=regret.text),
+          details=regret.text, hidden=(cells.CHOICE,)),
     Suite("completion",
           "A policy changes neither what writeback through XFS costs nor its "
           "tail latency: six workloads, five runs, mean and deviation.",

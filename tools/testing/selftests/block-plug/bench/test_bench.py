@@ -224,8 +224,10 @@ class Lengths(unittest.TestCase):
                                ("optane", 85000), ("null", 150000)):
             words = self.words(profile=profile, policy="adaptive")
             self.assertGreaterEqual(int(words["-W"]), least)
+            other = self.words(profile=profile)
             self.assertEqual(self.measured(profile=profile, policy="adaptive"),
                              self.measured(profile=profile))
+            self.assertEqual(other["-W"] == words["-W"], profile != "null")
         self.assertEqual(self.words(profile="hdd", policy="adaptive"),
                          self.words(profile="hdd"))
 
@@ -341,6 +343,14 @@ class Regret(unittest.TestCase):
         self.assertIn("ABOVE", lines[1])
         self.assertIn("worst 2.00% (gen4 rand4k-s32-steady)", lines[2])
 
+    def test_latency(self):
+        """At a low rate, it is what counts."""
+        slow = [{**found("optane", "rand4k-rate40k", pair, 40000, 2),
+                 "lat_us": {"mean": 10, "p99": p99}}
+                for pair, p99 in ((regret.ALWAYS, 11), (regret.ADAPTIVE, 12))]
+        line, = regret.slow(slow)
+        self.assertIn("p99 12.00 us, always 11.00 (+9.09%)", line)
+
 
 class Crosscheck(unittest.TestCase):
     """What the simulator is told of a guest."""
@@ -387,6 +397,10 @@ class Crosscheck(unittest.TestCase):
         self.assertEqual({one[2] for one in crosscheck.POINTS},
                          set(crosscheck.GROUPS))
         self.assertLessEqual(set(crosscheck.WIDER), set(crosscheck.POINTS))
+        known = crosscheck.known_profiles()
+        for one in crosscheck.wanted_cells():
+            self.assertIn(" time_scale=", " " + lab.plan_line(
+                0, one, known).replace("'", " "))
 
 
 if __name__ == "__main__":
