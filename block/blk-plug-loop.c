@@ -17,6 +17,7 @@
 
 #include <trace/events/blk_plug_policy.h>
 
+/* On while any queue is on "adaptive": its count is the number of these. */
 DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
 

@@ -168,6 +168,9 @@ static inline bool blk_plug_loop_picks(const struct request *rq,
 /**
  * blk_plug_loop_times - does a request need a start time without statistics?
  * @q: the request's queue, for which iostats is off
+ *
+ * Context: Any.
+ * Return: true if response times will be taken from it.
  */
 static inline bool blk_plug_loop_times(const struct request_queue *q)
 {

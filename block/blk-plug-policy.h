@@ -238,7 +238,8 @@ static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 	if (!plug->policy || !plug->rq_count)
 		return false;
 	newest = plug->mq_list.tail;
-	return newest->q == q && bio_op(bio) <= REQ_OP_WRITE &&
+	return newest->q == q &&
+		(bio_op(bio) == REQ_OP_READ || bio_op(bio) == REQ_OP_WRITE) &&
 		!blk_plug_policy_continues(newest, bio->bi_iter.bi_sector);
 }
 

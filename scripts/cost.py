@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the series costs and saves with every queue on "always".
 
-Claims: the patched kernel, options on, needs at most 1.002 times the
-instructions per I/O of the kernel with the section "batching" alone, which in
+Claims: the patched kernel, options on, needs at most 1.004 times the
+instructions per I/O of the kernel with the section "batching" alone (it is five
+no-ops, one of them for a request that completes singly, as all do here, and
+what they cost the compiler in registers), which in
 turn needs fewer than the unpatched one.  All have the same configuration and
 run on a virtual clock that follows the number of instructions, on a null_blk
 that completes at once, so that time is instructions.
@@ -18,7 +20,7 @@ import tap
 from guest import boot
 
 OUT = os.path.join(kernel.BUILD, "cost")
-LIMIT = 1.002
+LIMIT = 1.004
 WORKLOADS = {
     "rand4k-s32": "-a rand -s 32 -c 32 -n 64000",
     "rand4k-s128": "-a rand -s 128 -c 128 -n 64000",

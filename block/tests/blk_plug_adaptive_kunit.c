@@ -159,6 +159,7 @@ static const struct shape no_valley = {
  * @harm:	samples until they are in step again
  * @harmed:	samples so far that were not
  * @samples:	number of samples so far
+ * @rnd:	of its noise
  */
 struct load {
 	const struct shape *shape;

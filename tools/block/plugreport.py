@@ -25,7 +25,8 @@ LARGEST = 1e15                  # no figure of ours is larger
 # Canonical orders; names that are not listed follow, by alphabet.
 KERNELS = ["unpatched", "rfcera", "patched"]
 POLICIES = ["always", "never", "seq-small", "adaptive", "nomerges0",
-            "nomerges1", "nomerges2", "noplug"]
+            "nomerges1", "nomerges2", "noplug", "group1", "group2", "group4",
+            "group8", "group16", "group32"]
 PROFILES = ["gen4", "gen5", "optane", "vm", "lockstep", "saturated", "hdd",
             "null", "nvme-qemu"]
 WORKLOADS = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32",

@@ -43,7 +43,8 @@ learn()
 			failed "waited in vain until it was parked"
 			return 1
 		}
-		load -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * 600)) 			"/dev/$1" || return
+		load -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * 600)) \
+			"/dev/$1" || return
 	done
 }
 

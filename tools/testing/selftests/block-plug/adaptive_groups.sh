@@ -272,7 +272,7 @@ require root knob debugfs profiler trace plug_load submit_list \
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 NVME_DISKS=$(nvme_if_any)
 # shellcheck disable=SC2086 # a list
-plan $((59 + 3 * $(count_words $NVME_DISKS)))
+plan $((57 + 3 * $(count_words $NVME_DISKS)))
 
 check "a new disk starts as always" starts_as_always
 check "takes each size on adaptive" pins_each_size adaptive

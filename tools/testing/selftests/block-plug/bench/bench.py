@@ -22,11 +22,6 @@ sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
 import plugreport  # noqa: E402 pylint: disable=wrong-import-position
 
 
-# What "adaptive" is pinned to is a policy of the suite "regret" alone.
-plugreport.POLICIES += [group for group in cells.GROUPS
-                        if group not in plugreport.POLICIES]
-
-
 class UsageError(Exception):
     """What was asked for is not on offer."""
 

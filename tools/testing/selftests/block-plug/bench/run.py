@@ -3,8 +3,8 @@
 """Show what each plug policy does on an NVMe disk.
 
 Claim: on random 4K reads "always" sends 32 commands per doorbell, "never" 1
-with its tags still batched, "seq-small" a number in between; on sequential 4K
-reads "always" and "seq-small" merge alike, "never" not at all.
+with its tags still batched, "seq-small" a number in between, "adaptive" 32 or
+what it tries; on sequential 4K reads all but "never" merge alike.
 
 Two guests run side by side: one writes data, reads it back and counts, on a
 disk that keeps data; one measures, with a virtual clock that follows the number
@@ -27,7 +27,7 @@ import kernel  # noqa: E402 pylint: disable=wrong-import-position
 from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
 
 OUT = os.path.join(ROOT, "build/run")
-ALL_MODES = ["always", "never", "seq-small"]
+ALL_MODES = ["always", "never", "seq-small", "adaptive"]
 WORKLOADS = ["rand4k", "seq4k", "seq128k"]
 DISK_SIZE = "256m"
 COLUMNS = ["policy", "workload", "IOPS (ratio)", "requests/IO",

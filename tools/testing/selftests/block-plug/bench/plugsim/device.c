@@ -133,7 +133,8 @@ static u64 own_time(const struct device_config *config, u64 now)
 	if (!stall)
 		return now;
 	rest = now % every;
-	return now / every * (every - stall) + (rest > stall ? rest - stall : 0);
+	return now / every * (every - stall) +
+	       (rest > stall ? rest - stall : 0);
 }
 
 static u64 real_time(const struct device_config *config, u64 own)

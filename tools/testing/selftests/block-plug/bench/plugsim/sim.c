@@ -291,7 +291,8 @@ static void trace_sample(const struct sim *sim, const struct hctx *hctx,
 
 	printf("sample\t%llu\t%ld\t%u\t%.0f\t%.0f\t%d\t%d\t%u\t",
 	       (unsigned long long)now, (long)(hctx - sim->hctxs), a->group,
-	       s->nr * 1e9 / s->ns, s->waits ? (double)s->wait_ns / s->waits : 0,
+	       s->nr * 1e9 / s->ns,
+	       s->waits ? (double)s->wait_ns / s->waits : 0,
 	       a->first, a->merge, a->epoch);
 	printf("%llu\t%llu\t%u\t%u\t%u\t%u\n", (unsigned long long)s->ns,
 	       (unsigned long long)s->wait_ns, s->nr, s->waits, s->flushes,
