@@ -102,8 +102,8 @@ struct blk_plug_adaptive_arm {
  * @base:	samples of the group size that is compared with
  * @trial:	samples of the one that is tried
  *
- * @group, @merge, @first and @pair are for others to read, @epoch for the caller
- * of blk_plug_adaptive_decide(), the rest for nobody.
+ * @group, @merge, @first and @pair are for others to read, @epoch for who calls
+ * blk_plug_adaptive_decide(), the rest for nobody.
  */
 struct blk_plug_adaptive {
 	u8 group;

@@ -17,16 +17,16 @@
 
 #include <trace/events/blk_plug_policy.h>
 
-/* On while any queue is on "adaptive": its count is the number of these. */
-DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
-
 static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
 	[BLK_PLUG_ADAPTIVE_MEASURE]	= "measure",
 	[BLK_PLUG_ADAPTIVE_TRY]		= "try",
 	[BLK_PLUG_ADAPTIVE_PROVE]	= "prove",
 	[BLK_PLUG_ADAPTIVE_PARKED]	= "parked",
 };
+
+/* On while any queue is on "adaptive": its count is the number of these. */
+DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
 
 void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
