@@ -246,6 +246,12 @@ static void measure(struct blk_plug_adaptive *a)
 	arm_clear(&a->trial);
 }
 
+static void go_back(struct blk_plug_adaptive *a)
+{
+	change_group(a, a->from);
+	measure(a);
+}
+
 static void park(struct blk_plug_adaptive *a)
 {
 	a->state = BLK_PLUG_ADAPTIVE_PARKED;
@@ -356,8 +362,7 @@ static void lost(struct blk_plug_adaptive *a, enum verdict verdict)
 	a->tried |= BIT(a->step);
 	if (verdict == SLOWER)
 		a->tried |= BIT(QUARTER) | BIT(HALF) | BIT(HOME) | BIT(SINGLE);
-	change_group(a, a->from);
-	measure(a);
+	go_back(a);
 }
 
 /*
@@ -372,8 +377,7 @@ static bool doubtful(const struct blk_plug_adaptive *a)
 static void doubt(struct blk_plug_adaptive *a)
 {
 	a->doubted = true;
-	change_group(a, a->from);
-	measure(a);
+	go_back(a);
 }
 
 static void judge(struct blk_plug_adaptive *a)

@@ -10,42 +10,49 @@
 # shellcheck source=adaptive_lib.sh
 . "${0%/*}/adaptive_lib.sh"
 
+has_sample()
+{
+	look && [ -n "$(samples nr)" ]
+}
+
+is_parked()
+{
+	[ "$(line_of "$1" state)" = parked ]
+}
+
+# load_until DISK TRIES BATCHES CONDITION: so many sequential batches at a time,
+# until the condition, which gets the disk, is met
+load_until()
+{
+	local tries="$2"
+
+	until "$4" "$1"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || {
+			failed "waited in vain: $4"
+			return 1
+		}
+		load -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * $3)) \
+			"/dev/$1" || return
+	done
+}
+
 # The next sample is where it forgets. The same load goes on until then: another
 # one would look like a change of the load, on which it starts anew, too.
 next_sample()
 {
-	local tries=60
-
 	watch
-	until look && [ -n "$(samples nr)" ]; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			failed "waited in vain for a sample"
-			return 1
-		}
-		load -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * 100)) \
-			"/dev/$1" || return
-	done
+	load_until "$1" 60 100 has_sample || return
 	trace_end
 }
 
 # Sequential I/O parks soon: each plug sends out one request. Where its speed
-# changes it does so again and again, so stop in time. What is parked from before
-# is not what is waited for.
+# changes it does so again and again, so stop in time. What is parked from
+# before is not what is waited for.
 learn()
 {
-	local tries=200
-
 	set_fresh "$1" adaptive && next_sample "$1" || return 1
-	until [ "$(line_of "$1" state)" = parked ]; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			failed "waited in vain until it was parked"
-			return 1
-		}
-		load -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * 600)) \
-			"/dev/$1" || return
-	done
+	load_until "$1" 200 600 is_parked
 }
 
 expect_new()
