@@ -15,22 +15,20 @@
  * - Start as "always", with 32.  Measure until samples no longer drift, then
  *   try a quarter of the group size, then half of it; below 32 also twice it.
  *
- * - A trial wins if its time per request is shorter by more than chance, or if
- *   its response time is, and the time per request does not contradict that
- *   by more than chance.  To be smaller, a group must gain half a percent; to
- *   be larger, it may lose a quarter, since it saves doorbells.  A sample that
- *   is clearly slower ends a trial, even that of the transition.
- *
- * - Who has won remains on trial for 16 samples before it is the measure of
- *   others.  A gain of more than a third of the speed is doubted: first see
- *   whether it was not the load that changed.
+ * - A trial takes 16 samples, or fewer if it can hardly win.  It wins if its
+ *   time per request is shorter by more than chance, or if its response time
+ *   is, and the time per request does not contradict that by more than chance;
+ *   then it is the measure of others.  To be smaller, a group must gain half a
+ *   percent; to be larger, it may lose a quarter, since it saves doorbells.  A
+ *   sample that is clearly slower ends a trial, even that of the transition.  A
+ *   gain of more than a third of the speed is doubted: first see whether it was
+ *   not the load that changed.
  *
  * - If nothing is better, park: for 128 samples, twice as long each time, up to
  *   4096, then try again, also the smallest and the largest group.  A trial
  *   that was slower than what it is compared with parks at once: it may have
- *   broken a step that takes long to find again.  For the same reason nothing
- *   smaller is tried before the first park while the time per request hardly
- *   varies; and two fast samples of a small group are a reason to try 32.
+ *   broken a step that takes long to find again.  For the same reason two fast
+ *   samples of a small group are a reason to try 32.
  *
  * - If two samples in a row differ from those before by a quarter, and by more
  *   than these vary, the load is another one: start anew.  A sample that makes
@@ -52,7 +50,6 @@
 
 #define ONE	65536
 #define PERMILLE(x)	((s64)(x) * ONE / 1000)
-#define IN_STEP		PERMILLE(3)
 
 enum {
 	/*
@@ -78,11 +75,9 @@ enum {
 	FIRST_BLOCKS	= 4,
 	MAX_BLOCKS	= 8,
 
-	/* Samples of a trial: to decide, to give up, to be sure. */
-	MIN_TRIAL	= 4,
-	MAX_TRIAL	= 8,
-	LONG_TRIAL	= 16,
-	PROVEN		= 16,
+	/* Samples of a trial; of its first half, in which it need not gain. */
+	TRIAL		= 16,
+	HALF_TRIAL	= 8,
 
 	/* Samples that the measure remembers, when parked. */
 	MEMORY		= 32,
@@ -103,7 +98,6 @@ enum {
 /* Levels of significance: 4 times the square of a number of standard errors. */
 enum {
 	SIGMA_1_5	= 9,
-	SIGMA_2		= 16,
 	SIGMA_2_5	= 25,
 	SIGMA_3		= 36,
 	SIGMA_4		= 64,
@@ -111,73 +105,60 @@ enum {
 
 enum step { QUARTER, HALF, DOUBLE, HOME, SINGLE, STEPS };
 
-enum verdict { UNDECIDED, YES, NO, SLOWER };
+enum verdict { GOOD, TOO_GOOD, BAD, SLOWER };
 
-/* What the trial gains over the base, and the variances of these figures. */
+/* The difference of two means, and its variance. */
 struct gain {
-	s64 time, time_var;
-	s64 wait, wait_var;
+	s64 mean, var;
 };
 
-static void arm_add(struct blk_plug_adaptive_arm *arm, s64 time, s64 wait)
+static void add(struct blk_plug_adaptive_figure *f, s64 value)
 {
-	arm->time += time;
-	arm->time_sq += time * time;
-	arm->wait += wait;
-	arm->wait_sq += wait * wait;
-	arm->nr++;
+	f->sum += value;
+	f->squares += value * value;
+	f->nr++;
 }
 
-static void arm_merge(struct blk_plug_adaptive_arm *to,
-		      const struct blk_plug_adaptive_arm *from)
+static void pool(struct blk_plug_adaptive_figure *to,
+		 const struct blk_plug_adaptive_figure *from)
 {
-	to->time += from->time;
-	to->time_sq += from->time_sq;
-	to->wait += from->wait;
-	to->wait_sq += from->wait_sq;
+	to->sum += from->sum;
+	to->squares += from->squares;
 	to->nr += from->nr;
 }
 
-static void arm_halve(struct blk_plug_adaptive_arm *arm)
+static void halve(struct blk_plug_adaptive_figure *f)
 {
-	arm->time /= 2;
-	arm->time_sq /= 2;
-	arm->wait /= 2;
-	arm->wait_sq /= 2;
-	arm->nr /= 2;
+	f->sum /= 2;
+	f->squares /= 2;
+	f->nr /= 2;
 }
 
-static void arm_clear(struct blk_plug_adaptive_arm *arm)
+static s64 mean(const struct blk_plug_adaptive_figure *f)
 {
-	*arm = (struct blk_plug_adaptive_arm){};
+	return div64_s64(f->sum, f->nr);
 }
 
 /* No fewer than two samples; not below what a few samples can tell. */
-static s64 variance(s64 sum, s64 squares, s64 nr)
+static s64 variance(const struct blk_plug_adaptive_figure *f)
 {
-	s64 floor = PERMILLE(2) * PERMILLE(2);
+	s64 floor = PERMILLE(2) * PERMILLE(2), nr = f->nr;
 
 	if (nr < 2)
 		return floor;
-	return max(div64_s64(squares * nr - sum * sum, nr * (nr - 1)), floor);
+	return max(div64_s64(f->squares * nr - f->sum * f->sum,
+			     nr * (nr - 1)), floor);
 }
 
 /* The base's variance serves for both: the trial has too few samples. */
-static struct gain gain(const struct blk_plug_adaptive_arm *base,
-			const struct blk_plug_adaptive_arm *trial)
+static struct gain gain(const struct blk_plug_adaptive_figure *base,
+			const struct blk_plug_adaptive_figure *trial)
 {
-	s64 time = variance(base->time, base->time_sq, base->nr);
-	s64 wait = variance(base->wait, base->wait_sq, base->nr);
+	s64 var = variance(base);
 
 	return (struct gain){
-		.time = div64_s64(base->time, base->nr) -
-			div64_s64(trial->time, trial->nr),
-		.time_var = div64_s64(time, base->nr) +
-			div64_s64(time, trial->nr),
-		.wait = div64_s64(base->wait, base->nr) -
-			div64_s64(trial->wait, trial->nr),
-		.wait_var = div64_s64(wait, base->nr) +
-			div64_s64(wait, trial->nr),
+		.mean = mean(base) - mean(trial),
+		.var = div64_s64(var, base->nr) + div64_s64(var, trial->nr),
 	};
 }
 
@@ -187,47 +168,33 @@ static bool above(s64 diff, s64 var, unsigned int level)
 	return diff > 0 && 4 * diff * diff > level * var;
 }
 
-static s64 needed(const struct blk_plug_adaptive *a)
-{
-	return a->group < a->from ? PERMILLE(5) : -PERMILLE(5) / 2;
-}
-
-/* Is the time per request much shorter, if only a longer trial can tell? */
-static bool promising(const struct blk_plug_adaptive *a, const struct gain *g)
-{
-	return a->trial.nr < LONG_TRIAL && g->time > PERMILLE(30) &&
-		above(g->time, g->time_var, SIGMA_1_5);
-}
-
+/* What is the trial like so far?  If good to the end, it wins. */
 static enum verdict verdict(const struct blk_plug_adaptive *a)
 {
-	struct gain g = gain(&a->base, &a->trial);
-	s64 need = needed(a);
+	struct gain time = gain(&a->base.time, &a->trial.time);
+	struct gain wait = gain(&a->base.wait, &a->trial.wait);
+	s64 need = a->group < a->from ? PERMILLE(5) : -PERMILLE(5) / 2;
+	s32 nr = a->trial.time.nr;
 
-	if (above(-g.time - PERMILLE(30), g.time_var, SIGMA_4))
+	if (above(-time.mean - PERMILLE(30), time.var, SIGMA_4))
 		return SLOWER;
-	if (a->trial.nr < 2)
-		return UNDECIDED;
-	if (above(g.time - need, g.time_var,
-		  a->trial.nr < LONG_TRIAL ? SIGMA_3 : SIGMA_2_5))
-		return YES;
+	if (nr < 2)
+		return GOOD;
+	if (above(time.mean - need, time.var, SIGMA_3))
+		return time.mean > ONE / 4 ? TOO_GOOD : GOOD;
 	if (a->step == HOME)
-		return a->trial.nr < LONG_TRIAL ? UNDECIDED : NO;
-	if (above(-g.time, g.time_var, SIGMA_2_5))
+		return nr < TRIAL ? GOOD : BAD;
+	if (above(-time.mean, time.var, SIGMA_2_5))
 		return SLOWER;
-	if (promising(a, &g))
-		return UNDECIDED;
-	if (above(need - g.time, g.time_var, SIGMA_2_5) ||
-	    above(g.wait - g.time, g.time_var + g.wait_var, SIGMA_2_5) ||
-	    above(need - g.wait, g.wait_var, SIGMA_3))
-		return NO;
-	if (a->trial.nr < MIN_TRIAL)
-		return UNDECIDED;
-	if (above(g.wait - need, g.wait_var, SIGMA_2))
-		return YES;
-	if (a->trial.nr < MAX_TRIAL)
-		return UNDECIDED;
-	return g.wait > need ? YES : NO;
+	/* much shorter, if only a longer trial can tell */
+	if (nr < TRIAL && time.mean > PERMILLE(30) &&
+	    above(time.mean, time.var, SIGMA_1_5))
+		return GOOD;
+	if (above(need - time.mean, time.var, SIGMA_2_5) ||
+	    above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5) ||
+	    above(need - wait.mean, wait.var, SIGMA_3))
+		return BAD;
+	return nr < HALF_TRIAL || wait.mean > need ? GOOD : BAD;
 }
 
 static void change_group(struct blk_plug_adaptive *a, unsigned int group)
@@ -242,8 +209,8 @@ static void measure(struct blk_plug_adaptive *a)
 	a->blocks = 0;
 	a->time_ref = 0;
 	a->wait_ref = 0;
-	arm_clear(&a->base);
-	arm_clear(&a->trial);
+	a->base = (struct blk_plug_adaptive_arm){};
+	a->trial = (struct blk_plug_adaptive_arm){};
 }
 
 static void go_back(struct blk_plug_adaptive *a)
@@ -256,8 +223,6 @@ static void park(struct blk_plug_adaptive *a)
 {
 	a->state = BLK_PLUG_ADAPTIVE_PARKED;
 	a->doubted = false;
-	a->homed = false;
-	a->waited = true;
 	a->odd = 0;
 	a->parked = a->patience;
 	a->patience = min(2 * a->patience, MAX_PATIENCE);
@@ -288,20 +253,6 @@ static unsigned int candidate(const struct blk_plug_adaptive *a, enum step step)
 	return 0;
 }
 
-/*
- * Does the time per request hardly vary, though more is in flight than a plug
- * holds?  Then the CPU or the device is the limit, or batches return in step
- * with their submission.  A smaller group will hardly help, and may break the
- * step: there is no hurry to try one.
- */
-static bool in_step(const struct blk_plug_adaptive *a)
-{
-	const struct blk_plug_adaptive_arm *b = &a->base;
-
-	return a->in_flight > 2 * a->plug &&
-		variance(b->time, b->time_sq, b->nr) <= IN_STEP * IN_STEP;
-}
-
 /* Try what has not been tried, or park. */
 static void try_next(struct blk_plug_adaptive *a)
 {
@@ -311,40 +262,44 @@ static void try_next(struct blk_plug_adaptive *a)
 		group = candidate(a, a->step);
 		if (!group || a->tried & BIT(a->step))
 			continue;
-		if (group < a->group && !a->waited && in_step(a))
-			continue;
 		a->from = a->group;
 		a->state = BLK_PLUG_ADAPTIVE_TRY;
-		arm_clear(&a->trial);
+		a->trial = (struct blk_plug_adaptive_arm){};
 		change_group(a, group);
 		return;
 	}
 	park(a);
 }
 
-/* A block of samples is complete: does it agree with those before? */
+/* Does a block of samples disagree with those before? */
+static bool drifts(const struct blk_plug_adaptive *a)
+{
+	struct gain time, wait;
+
+	if (!a->base.time.nr)
+		return false;
+	time = gain(&a->base.time, &a->trial.time);
+	wait = gain(&a->base.wait, &a->trial.wait);
+	return above(abs(time.mean), time.var, SIGMA_2_5) ||
+		abs(time.mean) > ONE / 4 || abs(wait.mean) > ONE / 4;
+}
+
+/* A block of samples is complete. */
 static void measured(struct blk_plug_adaptive *a)
 {
-	struct gain g;
-	bool drifts = false;
-
-	if (a->base.nr) {
-		g = gain(&a->base, &a->trial);
-		drifts = above(abs(g.time), g.time_var, SIGMA_2_5) ||
-			abs(g.time) > ONE / 4 || abs(g.wait) > ONE / 4;
-	}
-	if (drifts)
-		arm_clear(&a->base);
-	arm_merge(&a->base, &a->trial);
-	arm_clear(&a->trial);
-	if (++a->blocks >= MAX_BLOCKS || a->base.nr >= a->wanted) {
+	if (drifts(a))
+		a->base = (struct blk_plug_adaptive_arm){};
+	pool(&a->base.time, &a->trial.time);
+	pool(&a->base.wait, &a->trial.wait);
+	a->trial = (struct blk_plug_adaptive_arm){};
+	if (++a->blocks >= MAX_BLOCKS || a->base.time.nr >= a->wanted) {
 		a->wanted = BLOCKS * BLOCK;
 		try_next(a);
 	}
 }
 
 /* The trial has stood the test: it is the measure of others. */
-static void proven(struct blk_plug_adaptive *a)
+static void won(struct blk_plug_adaptive *a)
 {
 	a->tried = BIT(QUARTER) | BIT(HOME) | BIT(SINGLE);
 	if (a->step == HALF)
@@ -365,42 +320,27 @@ static void lost(struct blk_plug_adaptive *a, enum verdict verdict)
 	go_back(a);
 }
 
-/*
- * Too good to be true?  It may have been the load that changed.  Go back once,
- * to see whether things there are as they were.
- */
-static bool doubtful(const struct blk_plug_adaptive *a)
-{
-	return !a->doubted && gain(&a->base, &a->trial).time > ONE / 4;
-}
-
-static void doubt(struct blk_plug_adaptive *a)
-{
-	a->doubted = true;
-	go_back(a);
-}
-
 static void judge(struct blk_plug_adaptive *a)
 {
 	enum verdict v = verdict(a);
 
-	if (v == YES && doubtful(a))
-		doubt(a);
-	else if (v == NO || v == SLOWER)
+	if (v == TOO_GOOD && !a->doubted) {
+		/* go back once, to see whether things there are as they were */
+		a->doubted = true;
+		go_back(a);
+	} else if (v == BAD || v == SLOWER) {
 		lost(a, v);
-	else if (a->state == BLK_PLUG_ADAPTIVE_PROVE && a->trial.nr >= PROVEN)
-		proven(a);
-	else if (v == YES)
-		a->state = BLK_PLUG_ADAPTIVE_PROVE;
+	} else if (a->trial.time.nr >= TRIAL) {
+		won(a);
+	}
 }
 
-/* Is a figure far from those before, also for how much these vary? */
-static bool far(s64 value, s64 sum, s64 squares, s64 nr)
+/* Is a value far from those before, also for how much these vary? */
+static bool far(s64 value, const struct blk_plug_adaptive_figure *f)
 {
-	s64 diff = abs(value - div64_s64(sum, nr));
+	s64 diff = abs(value - mean(f));
 
-	return diff > ONE / 4 && above(diff, variance(sum, squares, nr),
-				       SIGMA_4);
+	return diff > ONE / 4 && above(diff, variance(f), SIGMA_4);
 }
 
 /*
@@ -410,8 +350,8 @@ static bool far(s64 value, s64 sum, s64 squares, s64 nr)
 static bool fits(struct blk_plug_adaptive *a,
 		 const struct blk_plug_adaptive_arm *b, s64 time, s64 wait)
 {
-	if (b->nr < BLOCK || (!far(time, b->time, b->time_sq, b->nr) &&
-			      !far(wait, b->wait, b->wait_sq, b->nr))) {
+	if (b->time.nr < BLOCK ||
+	    (!far(time, &b->time) && !far(wait, &b->wait))) {
 		a->odd = 0;
 		return true;
 	}
@@ -426,26 +366,32 @@ static bool fits(struct blk_plug_adaptive *a,
  */
 static bool fell_into_step(const struct blk_plug_adaptive *a, s64 time)
 {
-	const struct blk_plug_adaptive_arm *b = &a->base;
-	s64 gain = div64_s64(b->time, b->nr) - time;
+	s64 gain = mean(&a->base.time) - time;
 
 	return a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP && gain > ONE / 8 &&
-		above(gain, variance(b->time, b->time_sq, b->nr), SIGMA_1_5);
+		above(gain, variance(&a->base.time), SIGMA_1_5);
+}
+
+static void arm_add(struct blk_plug_adaptive_arm *arm, s64 time, s64 wait)
+{
+	add(&arm->time, time);
+	add(&arm->wait, wait);
 }
 
 static void stay_parked(struct blk_plug_adaptive *a, s64 time, s64 wait)
 {
 	a->steps = fell_into_step(a, time) ? a->steps + 1 : 0;
-	if (!a->homed && a->steps >= MIN_STEPS) {
-		a->homed = true;
+	if (a->steps >= MIN_STEPS) {
 		a->tried = (u8)~BIT(HOME);
 		try_next(a);
 		return;
 	}
 	if (!fits(a, &a->base, time, wait))
 		return;
-	if (a->base.nr >= MEMORY)
-		arm_halve(&a->base);
+	if (a->base.time.nr >= MEMORY) {
+		halve(&a->base.time);
+		halve(&a->base.wait);
+	}
 	arm_add(&a->base, time, wait);
 	if (--a->parked)
 		return;
@@ -468,19 +414,16 @@ static s64 relative(u64 value, u64 *ref)
  * The sample of a transition tells little, but enough to end a trial that does
  * serious harm.
  */
-static void settled(struct blk_plug_adaptive *a, u64 value, u32 nr)
+static void settled(struct blk_plug_adaptive *a, u64 value)
 {
-	/* a plug's worth of requests is there or not, at both ends */
-	s64 harm = ONE / 8 + 2 * ONE * a->plug / nr, time, mean, var;
+	s64 loss;
 
 	a->settle = false;
-	if (a->state != BLK_PLUG_ADAPTIVE_TRY || a->trial.nr)
+	if (a->state != BLK_PLUG_ADAPTIVE_TRY)
 		return;
-	time = relative(value, &a->time_ref);
-	mean = div64_s64(a->base.time, a->base.nr);
-	var = variance(a->base.time, a->base.time_sq, a->base.nr);
-	if (above(time - mean - harm, ROUND_TRIPS / SETTLE_TRIPS * var,
-		  SIGMA_4))
+	loss = relative(value, &a->time_ref) - mean(&a->base.time);
+	if (above(loss - ONE / 8, ROUND_TRIPS / SETTLE_TRIPS *
+		  variance(&a->base.time), SIGMA_4))
 		lost(a, SLOWER);
 }
 
@@ -489,11 +432,10 @@ static void step(struct blk_plug_adaptive *a, s64 time, s64 wait)
 	switch (a->state) {
 	case BLK_PLUG_ADAPTIVE_MEASURE:
 		arm_add(&a->trial, time, wait);
-		if (a->trial.nr >= BLOCK)
+		if (a->trial.time.nr >= BLOCK)
 			measured(a);
 		break;
 	case BLK_PLUG_ADAPTIVE_TRY:
-	case BLK_PLUG_ADAPTIVE_PROVE:
 		if (!fits(a, &a->trial, time, wait))
 			break;
 		arm_add(&a->trial, time, wait);
@@ -519,10 +461,8 @@ static void observe(struct blk_plug_adaptive *a,
 	if (!s->flushes)
 		return;
 	a->merge = s->merged >= s->flushes / MERGE_YIELD + 1;
-	if (a->state == BLK_PLUG_ADAPTIVE_MEASURE ||
-	    a->state == BLK_PLUG_ADAPTIVE_PARKED)
-		a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,
-				BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,
+			BLK_PLUG_ADAPTIVE_MAX_GROUP);
 	if (a->group == BLK_PLUG_ADAPTIVE_MAX_GROUP && !a->settle)
 		a->plug = a->fill;
 }
@@ -548,13 +488,10 @@ static void take(struct blk_plug_adaptive *a,
 				     MAX_EPOCH / FEW_TRIPS);
 	}
 	if (a->settle)
-		settled(a, time, s->nr);
-	else if (wait)
-		step(a, relative(time, &a->time_ref),
-		     relative(wait, &a->wait_ref));
-	else if (a->state == BLK_PLUG_ADAPTIVE_PARKED)
-		step(a, relative(time, &a->time_ref),
-		     div64_s64(a->base.wait, a->base.nr));
+		settled(a, time);
+	else if (wait || a->state == BLK_PLUG_ADAPTIVE_PARKED)
+		step(a, relative(time, &a->time_ref), wait ?
+		     relative(wait, &a->wait_ref) : mean(&a->base.wait));
 	a->pair = a->group == 1 && (a->merge || !(++a->samples % PAIR_EVERY));
 	a->first = a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP && a->group > 1 &&
 		!a->merge && a->in_flight <= a->plug;

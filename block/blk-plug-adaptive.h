@@ -40,34 +40,36 @@ struct blk_plug_adaptive_sample {
  * enum blk_plug_adaptive_state - what the controller is doing
  * @BLK_PLUG_ADAPTIVE_MEASURE:	collects samples of the group size in use
  * @BLK_PLUG_ADAPTIVE_TRY:	tries another one
- * @BLK_PLUG_ADAPTIVE_PROVE:	has changed to it, and may still change back
  * @BLK_PLUG_ADAPTIVE_PARKED:	has found none better, and waits
  * @BLK_PLUG_ADAPTIVE_STATES:	number of states
  */
 enum blk_plug_adaptive_state {
 	BLK_PLUG_ADAPTIVE_MEASURE,
 	BLK_PLUG_ADAPTIVE_TRY,
-	BLK_PLUG_ADAPTIVE_PROVE,
 	BLK_PLUG_ADAPTIVE_PARKED,
 	BLK_PLUG_ADAPTIVE_STATES,
 };
 
 /**
- * struct blk_plug_adaptive_arm - the samples of one group size
- * @time:	sum of the times per request
- * @time_sq:	sum of their squares
- * @wait:	sum of the mean response times
- * @wait_sq:	sum of their squares
+ * struct blk_plug_adaptive_figure - what samples have of one figure
+ * @sum:	of differences from the controller's reference, in 1/65536 of it
+ * @squares:	sum of the squares of these
  * @nr:		number of samples
- *
- * Times are differences from the controller's references, in 1/65536 of these.
+ */
+struct blk_plug_adaptive_figure {
+	s64 sum;
+	s64 squares;
+	s32 nr;
+};
+
+/**
+ * struct blk_plug_adaptive_arm - the samples of one group size
+ * @time:	times per request
+ * @wait:	mean response times
  */
 struct blk_plug_adaptive_arm {
-	s64 time;
-	s64 time_sq;
-	s64 wait;
-	s64 wait_sq;
-	s32 nr;
+	struct blk_plug_adaptive_figure time;
+	struct blk_plug_adaptive_figure wait;
 };
 
 /**
@@ -91,8 +93,6 @@ struct blk_plug_adaptive_arm {
  * @plug:	what it was when last @group was the largest: a whole plug's
  * @samples:	a counter
  * @steps:	samples in a row that may have fallen into step
- * @waited:	has been parked before
- * @homed:	the largest group was tried out of turn since parking
  * @doubted:	a gain that was too large was gone back on
  * @in_flight:	mean number of requests that have not completed
  * @patience:	samples to be parked for, the next time
@@ -125,8 +125,6 @@ struct blk_plug_adaptive {
 	u8 plug;
 	u8 samples;
 	u8 steps;
-	bool waited;
-	bool homed;
 	bool doubted;
 	u32 in_flight;
 	u16 patience;

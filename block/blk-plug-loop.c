@@ -20,7 +20,6 @@
 static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
 	[BLK_PLUG_ADAPTIVE_MEASURE]	= "measure",
 	[BLK_PLUG_ADAPTIVE_TRY]		= "try",
-	[BLK_PLUG_ADAPTIVE_PROVE]	= "prove",
 	[BLK_PLUG_ADAPTIVE_PARKED]	= "parked",
 };
 
@@ -43,7 +42,7 @@ void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
 	spin_lock_init(&loop->lock);
 	blk_plug_adaptive_init(&loop->controller);
 	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
-	loop->resets = hctx->queue->plug_policy_resets;
+	loop->resets = READ_ONCE(hctx->queue->plug_policy_resets);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_init_hctx);
 

@@ -64,7 +64,6 @@ const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR] = {
 	[BLK_PLUG_POLICY_SEQ_SMALL]	= "seq-small",
 	[BLK_PLUG_POLICY_ADAPTIVE]	= "adaptive",
 };
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_names);
 
 /* Which of q->queue_flags stands for a mode; "always" is the absence of all. */
 static const unsigned int mode_flag[BLK_PLUG_POLICY_NR] = {
@@ -146,7 +145,8 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_unregister);
 enum blk_plug_policy_why
 blk_plug_policy_fallback(const struct request_queue *q)
 {
-	if (q->elevator)
+	/* debugfs asks, too, while it may be switched */
+	if (READ_ONCE(q->elevator))
 		return BLK_PLUG_POLICY_ELEVATOR;
 	if (q->tag_set->flags & BLK_MQ_F_BLOCKING)
 		return BLK_PLUG_POLICY_BLOCKING;

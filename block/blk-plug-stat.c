@@ -3,7 +3,6 @@
  * Counters of what plugs do, per hardware queue.
  */
 #include <linux/blkdev.h>
-#include <linux/build_bug.h>
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
@@ -130,16 +129,12 @@ static unsigned long blk_plug_stat_sum(const struct blk_plug_stat *stat,
 	return sum;
 }
 
-unsigned long blk_plug_stat_read(const struct blk_mq_hw_ctx *hctx,
-				 enum blk_plug_stat_id id)
-{
-	const struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
-
-	return stat ? blk_plug_stat_sum(stat, id) : 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_read);
-
-unsigned long blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx)
+/*
+ * Those that a plug still holds are among them.  Never less than what is in
+ * flight; while I/O runs it may be more.
+ */
+static unsigned long
+blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx)
 {
 	const struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
 	unsigned long done;
@@ -151,7 +146,6 @@ unsigned long blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx)
 	smp_rmb();
 	return blk_plug_stat_sum(stat, BLK_PLUG_STAT_REQUESTS) - done;
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_in_flight);
 
 static void blk_plug_stat_free(struct blk_plug_stat *stat)
 {
@@ -239,7 +233,7 @@ static unsigned int blk_plug_stat_switch(struct request_queue *q,
 	old = q->plug_stat_mode;
 	q->plug_stat_mode = mode;
 	queue_for_each_hw_ctx(q, hctx, i) {
-		struct blk_plug_stat *stat = hctx->plug_stat;
+		struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
 
 		if (!stat)
 			continue;
@@ -279,7 +273,13 @@ static void blk_plug_stat_disable(struct request_queue *q)
 		static_branch_dec(&blk_plug_stat_key);
 }
 
-int blk_plug_stat_set(struct request_queue *q, enum blk_plug_stat_mode mode)
+/*
+ * Counting starts from 0, with nothing in flight: to that end the queue is
+ * frozen for a moment.  Takes cpus_read_lock(), so neither a frozen queue nor
+ * q->elevator_lock may be held.
+ */
+static int blk_plug_stat_set(struct request_queue *q,
+			     enum blk_plug_stat_mode mode)
 {
 	unsigned int memflags;
 	int ret = 0;
@@ -303,7 +303,6 @@ restore:
 	memalloc_noio_restore(memflags);
 	return ret;
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_set);
 
 void blk_plug_stat_unregister(struct request_queue *q)
 {
@@ -452,7 +451,6 @@ void __blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
 	atomic_long_inc(&complete[BLK_PLUG_STAT_BATCH_HIST + bucket]);
 }
 
-#if IS_ENABLED(CONFIG_BLK_DEBUG_FS) || IS_ENABLED(CONFIG_KUNIT)
 /* <debugfs>/block/<disk>/hctx<N>/plug_stats */
 int blk_plug_stat_hctx_show(void *data, struct seq_file *m)
 {
@@ -511,4 +509,3 @@ ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 	ret = blk_plug_stat_set(data, mode);
 	return ret ?: count;
 }
-#endif

@@ -129,21 +129,6 @@ DECLARE_STATIC_KEY_FALSE(blk_plug_stat_key);
 DECLARE_TRACEPOINT(blk_plug_stat_no_batch);
 
 /**
- * blk_plug_stat_set - choose what is counted on a queue
- * @q: blk-mq queue
- * @mode: what to count from now on
- *
- * Counting starts from 0, with nothing in flight: to that end the queue is
- * frozen for a moment if @mode is not %BLK_PLUG_STAT_OFF.
- *
- * Context: Process context, may sleep until all I/O of @q has completed.  Takes
- *	cpus_read_lock(), so neither a frozen queue nor q->elevator_lock may be
- *	held.
- * Return: 0; -EBUSY while the number of hardware queues changes, -ENOMEM.
- */
-int blk_plug_stat_set(struct request_queue *q, enum blk_plug_stat_mode mode);
-
-/**
  * blk_plug_stat_unregister - stop counting on the queue of a disk that goes
  * @q: any request queue, whose debugfs files are gone already
  *
@@ -165,30 +150,6 @@ void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx);
  * @hctx: hardware queue that nobody uses any more
  */
 void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx);
-
-/**
- * blk_plug_stat_read - one counter of a hardware queue, since it was created
- * @hctx: hardware queue
- * @id: which counter
- *
- * Context: Any, as long as @hctx stays.  A counter of the first group takes a
- *	load per possible CPU.
- * Return: the count, which wraps; 0 if @hctx was never counted.
- */
-unsigned long blk_plug_stat_read(const struct blk_mq_hw_ctx *hctx,
-				 enum blk_plug_stat_id id);
-
-/**
- * blk_plug_stat_in_flight - counted requests that have not been freed yet
- * @hctx: hardware queue
- *
- * Those that a plug still holds are among them.  Never less than what is in
- * flight; while I/O runs it may be more.
- *
- * Context: as for blk_plug_stat_read().
- * Return: their number; 0 if @hctx is not counted.
- */
-unsigned long blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx);
 
 /* Pure, and not static for the sake of their unit tests. */
 unsigned int blk_plug_stat_bucket(unsigned int nr, unsigned int buckets);

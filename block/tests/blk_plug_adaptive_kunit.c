@@ -461,6 +461,28 @@ static void blk_plug_adaptive_test_step(struct kunit *test)
 	KUNIT_EXPECT_GE(test, share(&seen, 8, 16), 90);
 }
 
+/* What another load gains must not be taken for the gain of what is tried. */
+static void blk_plug_adaptive_test_change_in_trial(struct kunit *test)
+{
+	struct blk_plug_adaptive a;
+	struct seen warm = {}, seen = {};
+	unsigned int seed;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct load l = load_of(&lockstep, seed);
+
+		blk_plug_adaptive_init(&a);
+		while (a.state != BLK_PLUG_ADAPTIVE_TRY && warm.samples < AGAIN)
+			run(test, &l, &a, 1, &warm);
+		KUNIT_ASSERT_EQ(test, a.state, BLK_PLUG_ADAPTIVE_TRY);
+		l.time_ns /= 8;
+		l.wait_ns /= 8;
+		run(test, &l, &a, WARM, &seen);
+	}
+	report(test, &seen);
+	KUNIT_EXPECT_GE(test, share(&seen, 32, 32), 85);
+}
+
 /* A load that changes all the time is no reason to ring more doorbells. */
 static void blk_plug_adaptive_test_unsteady(struct kunit *test)
 {
@@ -805,6 +827,7 @@ static struct kunit_case blk_plug_adaptive_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_shape, shape_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_later, later_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_step, step_gen_params),
+	KUNIT_CASE(blk_plug_adaptive_test_change_in_trial),
 	KUNIT_CASE(blk_plug_adaptive_test_unsteady),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_bad, bad_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_untimed),

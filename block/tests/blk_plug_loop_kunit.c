@@ -194,7 +194,7 @@ static void blk_plug_loop_test_due(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->sample.waits, 123);
 	KUNIT_EXPECT_EQ(test, loop->sample.wait_ns, 123456);
 	KUNIT_EXPECT_GE(test, loop->sample.ns, NSEC_PER_MSEC);
-	KUNIT_EXPECT_LT(test, loop->sample.ns, 3600 * NSEC_PER_SEC);
+	KUNIT_EXPECT_LT(test, loop->sample.ns, 3600ULL * NSEC_PER_SEC);
 	next = c->counters + 512 + loop->controller.epoch;
 	KUNIT_EXPECT_EQ(test, loop->next, next);
 

@@ -273,7 +273,7 @@ static void blk_plug_stat_test_reuse(struct kunit *test)
 	fake->q.plug_stat_mode = BLK_PLUG_STAT_OFF;
 	blk_plug_stat_init_hctx(&fake->hctx);
 	KUNIT_EXPECT_PTR_EQ(test, fake->hctx.plug_stat, stat);
-	KUNIT_EXPECT_NULL(test, blk_plug_stat_cpu(&fake->hctx));
+	KUNIT_EXPECT_TRUE(test, !blk_plug_stat_cpu(&fake->hctx));
 	KUNIT_EXPECT_NULL(test, blk_plug_stat_of(&fake->hctx));
 	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "requests"),
 			0L);

@@ -204,7 +204,8 @@ def unlisted(series):
     listed = {path for entry in series.entries for path in entry.files}
     # The harness and the benchmarks need scripts/, so they are not sent.
     selftests = "tools/testing/selftests/block-plug/"
-    ours = (".ci/", "build/", "patches/", "scripts/", selftests + "qemu/", selftests + "bench/")
+    ours = (".ci/", "build/", "patches/", "scripts/", selftests + "qemu/",
+            selftests + "bench/", selftests + "torture/")
     return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
             and not path.startswith(ours) and path not in listed and (ROOT / path).exists()]
 

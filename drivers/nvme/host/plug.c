@@ -23,14 +23,18 @@ static struct dentry *nvme_plug_root;
 /* Protects the controllers' lists of queues against a reader. */
 static DEFINE_MUTEX(nvme_plug_lock);
 
+/* A key that is being enabled must not be disabled, which warns. */
+static DEFINE_MUTEX(nvme_plug_counting_lock);
+
 static int nvme_plug_doorbells_show(struct seq_file *m, void *unused)
 {
 	struct nvme_plug *plug = m->private;
 	struct nvme_plug_queue *pq;
+	unsigned int qid = 0;
 
 	mutex_lock(&nvme_plug_lock);
-	list_for_each_entry(pq, &plug->queues, node)
-		seq_printf(m, "queue %u doorbells %lu commands %lu\n", pq->qid,
+	for (pq = plug->queues; pq; pq = pq->next)
+		seq_printf(m, "queue %u doorbells %lu commands %lu\n", qid++,
 			   READ_ONCE(pq->doorbells), READ_ONCE(pq->commands));
 	mutex_unlock(&nvme_plug_lock);
 	return 0;
@@ -47,10 +51,12 @@ static int nvme_plug_counting_set(void *data, u64 val)
 {
 	if (val > 1)
 		return -EINVAL;
+	mutex_lock(&nvme_plug_counting_lock);
 	if (val)
 		static_branch_enable(&nvme_plug_counting);
 	else
 		static_branch_disable(&nvme_plug_counting);
+	mutex_unlock(&nvme_plug_counting_lock);
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(nvme_plug_counting_fops, nvme_plug_counting_get,
@@ -69,22 +75,21 @@ void nvme_plug_exit(void)
 }
 
 void nvme_plug_add_queue(struct nvme_plug *plug, struct device *device,
-			 struct nvme_plug_queue *pq, u16 qid)
+			 struct nvme_plug_queue *pq)
 {
+	struct nvme_plug_queue **end = &plug->queues;
+
 	if (!plug->dir) {
-		INIT_LIST_HEAD(&plug->queues);
 		plug->dir = debugfs_create_dir(dev_name(device),
 					       nvme_plug_root);
 		debugfs_create_file("doorbells", 0400, plug->dir, plug,
 				    &nvme_plug_doorbells_fops);
 	}
-	/* a queue is allocated anew when a reset brings back more of them */
-	if (pq->node.next)
-		return;
-
-	pq->qid = qid;
 	mutex_lock(&nvme_plug_lock);
-	list_add_tail(&pq->node, &plug->queues);
+	/* a queue is allocated anew when a reset brings back more of them */
+	while (*end && *end != pq)
+		end = &(*end)->next;
+	*end = pq;
 	mutex_unlock(&nvme_plug_lock);
 }
 

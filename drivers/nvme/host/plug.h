@@ -11,7 +11,6 @@
 #define _NVME_PLUG_H
 
 #include <linux/jump_label.h>
-#include <linux/list.h>
 #include <linux/types.h>
 
 struct dentry;
@@ -19,18 +18,17 @@ struct device;
 
 /**
  * struct nvme_plug_queue - counters of one submission queue
- * @node:	in &struct nvme_plug.queues, empty until the queue is added
- * @qid:	number of the queue, 0 is the admin queue
+ * @next:	the controller's queue of the next number
  * @doorbells:	writes to the SQ tail doorbell register
  * @commands:	commands that became visible to the controller
  *
  * The counters only grow, from 0 at the first use of the queue; they outlive a
- * controller reset.  Written under the queue's sq_lock, read without.
+ * controller reset.  Written under the queue's sq_lock, read without.  As large
+ * as the hole behind the submission queue's part of &struct nvme_queue.
  */
 struct nvme_plug_queue {
 #ifdef CONFIG_BLK_PLUG_POLICY
-	struct list_head	node;
-	u16			qid;
+	struct nvme_plug_queue	*next;
 	unsigned long		doorbells;
 	unsigned long		commands;
 #endif
@@ -39,12 +37,12 @@ struct nvme_plug_queue {
 /**
  * struct nvme_plug - a controller's counters
  * @dir:	the controller's directory in debugfs, NULL if there is none
- * @queues:	list of &struct nvme_plug_queue, oldest first
+ * @queues:	the queues that were added, from the admin queue on
  */
 struct nvme_plug {
 #ifdef CONFIG_BLK_PLUG_POLICY
 	struct dentry		*dir;
-	struct list_head	queues;
+	struct nvme_plug_queue	*queues;
 #endif
 };
 
@@ -72,14 +70,14 @@ void nvme_plug_exit(void);
  * @plug: the controller's
  * @device: the controller's device, which names its directory
  * @pq: the queue's counters, in memory that lives until nvme_plug_remove()
- * @qid: number of the queue
  *
- * A queue that was added before is left as it is.
+ * Queues are added in the order of their numbers.  One that was added before is
+ * left as it is.
  *
  * Context: Process context, may sleep; one caller at a time per controller.
  */
 void nvme_plug_add_queue(struct nvme_plug *plug, struct device *device,
-			 struct nvme_plug_queue *pq, u16 qid);
+			 struct nvme_plug_queue *pq);
 
 /**
  * nvme_plug_remove - stop showing a controller's counters
@@ -133,7 +131,7 @@ static inline void nvme_plug_exit(void)
 
 static inline void nvme_plug_add_queue(struct nvme_plug *plug,
 				       struct device *device,
-				       struct nvme_plug_queue *pq, u16 qid)
+				       struct nvme_plug_queue *pq)
 {
 }
 

@@ -90,10 +90,9 @@ expect_legal()
 {
 	decisions | awk '
 	BEGIN {
-		before["try"] = "measure parked prove try"
-		before["prove"] = "try prove"
-		before["parked"] = "measure prove parked"
-		before["measure"] = "measure try prove parked"
+		before["try"] = "measure parked try"
+		before["parked"] = "measure try parked"
+		before["measure"] = "measure try parked"
 		state = "measure"
 		group = 32
 	}

@@ -3,7 +3,8 @@
  * submit_list: submit the I/Os that the arguments list in one io_uring_enter()
  *
  * One call is one plug, so that the test decides what the plug sees: any mix
- * of devices, places and sizes, in this order. Each I/O is a direct read.
+ * of devices, places and sizes, in this order. Each I/O is a read, direct, or
+ * through the page cache if the first I/O of its device says "buffered".
  *
  * Exit: 0 all were read in full, 1 one was not, 2 usage, 4 no io_uring.
  */
@@ -30,7 +31,7 @@ static struct dev {
 	int fd;
 } devs[MAX_DEVS];
 
-static int open_dev(const char *path)
+static int open_dev(const char *path, int flags)
 {
 	struct dev *d;
 
@@ -41,7 +42,7 @@ static int open_dev(const char *path)
 	if (d == devs + MAX_DEVS)
 		errx(EXIT_USAGE, "more than %d devices", MAX_DEVS);
 	d->path = path;
-	d->fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	d->fd = open(path, O_RDONLY | O_CLOEXEC | flags);
 	if (d->fd < 0)
 		err(EXIT_USAGE, "%s", path);
 	return d->fd;
@@ -59,18 +60,26 @@ static unsigned long long parse_number(const char *text)
 	return n;
 }
 
-/* DEV:OFFSET:SIZE */
+static int parse_how(const char *text)
+{
+	if (text && strcmp(text, "buffered"))
+		errx(EXIT_USAGE, "'%s' is not 'buffered'", text);
+	return text ? 0 : O_DIRECT;
+}
+
+/* DEV:OFFSET:SIZE[:buffered] */
 static void prepare(struct io_uring *ring, char *arg)
 {
 	const char *path = strsep(&arg, ":");
 	unsigned long long off = parse_number(strsep(&arg, ":"));
 	unsigned long long size = parse_number(strsep(&arg, ":"));
+	int fd = open_dev(path, parse_how(strsep(&arg, ":")));
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 	void *buf;
 
 	if (posix_memalign(&buf, ALIGN, size))
 		errx(EXIT_IO, "out of memory");
-	io_uring_prep_read(sqe, open_dev(path), buf, size, off);
+	io_uring_prep_read(sqe, fd, buf, size, off);
 	io_uring_sqe_set_data64(sqe, size);
 }
 
@@ -95,7 +104,7 @@ int main(int argc, char **argv)
 	int nr = argc - 1, ret, i;
 
 	if (nr < 1)
-		errx(EXIT_USAGE, "usage: submit_list DEV:OFFSET:SIZE...");
+		errx(EXIT_USAGE, "usage: submit_list DEV:OFFSET:SIZE[:buffered]...");
 	ret = io_uring_queue_init(nr, &ring, 0);
 	if (ret)
 		errx(EXIT_UNSUPPORTED, "no io_uring: %s", strerror(-ret));
