@@ -15,6 +15,7 @@ import tap
 PYTHON = sys.executable
 SCRIPTS = os.path.join(kernel.ROOT, "scripts")
 BENCH = os.path.join(kernel.SELFTESTS, "bench")
+TORTURE = os.path.join(kernel.SELFTESTS, "torture")
 
 
 def script(name, *args):
@@ -46,7 +47,8 @@ LANES = [
      ("kunit", script("kunit.py")),
      ("lint", script("lint.py")),
      ("host tools", script("unittests.py")),
-     ("series tools", script("test_series.py"))],
+     ("series tools", script("test_series.py")),
+     ("torture", [PYTHON, os.path.join(TORTURE, "torture.py"), "--tap"])],
 ]
 
 

@@ -23,6 +23,8 @@ BASE = os.path.join(BUILD, "linux-7.3-base")
 QEMU = os.path.join(ROOT, "tools/testing/selftests/block-plug/qemu")
 CONFIG = os.path.join(QEMU, "kernel.config")
 DEBUG = os.path.join(QEMU, "debug.config")
+KCSAN = os.path.join(QEMU, "kcsan.config")
+TORTURE = os.path.join(QEMU, "torture.config")
 OFF = os.path.join(BUILD, "off.config")
 SELFTESTS = os.path.dirname(QEMU)
 MODEL = os.path.join(SELFTESTS, "ssd_model")
@@ -43,7 +45,8 @@ BOOTABLE = ["bzImage", "modules"]
 # name: (source tree, output directory, config fragments, targets)
 VARIANTS = {
     "patched": (TREE, "o-kernel", [CONFIG], BOOTABLE),
-    "debug": (TREE, "o-debug", [CONFIG, DEBUG], BOOTABLE),
+    "debug": (TREE, "o-debug", [CONFIG, TORTURE, DEBUG], BOOTABLE),
+    "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, KCSAN], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
@@ -51,6 +54,9 @@ VARIANTS = {
     "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
     "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
 }
+
+# Who compiles what gcc does not.
+COMPILERS = {"kcsan": "clang-19"}
 
 # Printed steps of a first build, for the estimate; later ones remember.
 FIRST_BUILD_STEPS = 1750
@@ -90,10 +96,18 @@ def environment():
     return env
 
 
-def make_command(tree, out, *args):
+def make_command(tree, out, *args, compiler="gcc"):
     """The make command line for an output directory below a tree."""
     jobs = "-j%d" % (os.cpu_count() or 1)
-    return ["make", "-C", tree, "O=" + out, "CC=ccache gcc", jobs, *args]
+    return ["make", "-C", tree, "O=" + out, "CC=ccache " + compiler, jobs,
+            *args]
+
+
+def variant_command(variant, *args):
+    """The make command line for a variant."""
+    tree, out, _, _ = VARIANTS[variant]
+    return make_command(tree, out, *args,
+                        compiler=COMPILERS.get(variant, "gcc"))
 
 
 def quiet(command, what):
@@ -165,7 +179,7 @@ def check_config(path, options, known_missing):
 
 def configure(variant):
     """tinyconfig plus the fragments, if they changed since the last time."""
-    tree, out, fragments, _ = VARIANTS[variant]
+    tree, _, fragments, _ = VARIANTS[variant]
     path = output(variant)
     os.makedirs(path, exist_ok=True)
     text = b"".join(open(name, "rb").read() for name in fragments)
@@ -174,11 +188,11 @@ def configure(variant):
     if os.path.exists(stamp) and open(stamp, encoding="ascii").read() == digest:
         return
     print("%s: configuring" % variant, flush=True)
-    quiet(make_command(tree, out, "tinyconfig"), "tinyconfig")
+    quiet(variant_command(variant, "tinyconfig"), "tinyconfig")
     quiet(["sh", os.path.join(tree, "scripts/kconfig/merge_config.sh"), "-m",
            "-O", path, os.path.join(path, ".config"), *fragments],
           "merge_config.sh")
-    quiet(make_command(tree, out, "olddefconfig"), "olddefconfig")
+    quiet(variant_command(variant, "olddefconfig"), "olddefconfig")
     lacks = []
     if tree != TREE:
         lacks.append("CONFIG_BLK_PLUG_POLICY")
@@ -262,7 +276,7 @@ def build(variant):
 
 def build_locked(variant):
     """The build itself."""
-    tree, out, _, targets = VARIANTS[variant]
+    tree, _, _, targets = VARIANTS[variant]
     if OFF in VARIANTS[variant][2]:
         with open(OFF, "w", encoding="ascii") as fragment:
             fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n"
@@ -277,7 +291,7 @@ def build_locked(variant):
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)
     progress = Progress("kernel " + variant, expected_steps(path))
-    if run_make(make_command(tree, out, *targets), log, progress):
+    if run_make(variant_command(variant, *targets), log, progress):
         with open(log, encoding="utf-8") as text:
             tail = text.read()[-3000:]
         raise BuildError("%s\nkernel %s failed to build, see %s"
@@ -290,12 +304,11 @@ def build_locked(variant):
 def model(variant):
     """Build the model SSD for a kernel built already; the .ko files, in the
     order to load them."""
-    tree, out, _, _ = VARIANTS[variant]
     where = os.path.join(output(variant), "ssd_model")
     os.makedirs(where, exist_ok=True)
     with open(os.path.join(BUILD, ".lock-model"), "w", encoding="ascii") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        quiet(make_command(tree, out, "M=" + MODEL, "MO=" + where, "modules"),
+        quiet(variant_command(variant, "M=" + MODEL, "MO=" + where, "modules"),
               "ssd_model for the %s kernel" % variant)
     return [os.path.join(output(variant), "lib/kunit/kunit.ko")] + [
         os.path.join(where, name + ".ko")

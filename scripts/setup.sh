@@ -13,6 +13,7 @@ packages="
 	python3 perl patch git xz-utils debian-archive-keyring
 	qemu-system-x86 busybox-static fio nvme-cli liburing-dev libaio-dev
 	sparse ccache python3-ply shellcheck gnuplot-nox xfsprogs sysstat
+	clang-19 coccinelle python3-sphinx dwarves e2fsprogs mdadm dmsetup
 "
 
 # One query for all of them: this runs before every other verb.

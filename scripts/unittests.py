@@ -10,7 +10,8 @@ import unittest
 import kernel
 import tap
 
-PLACES = ["tools/block", "tools/testing/selftests/block-plug/bench"]
+PLACES = ["scripts", "tools/block", "tools/testing/selftests/block-plug/bench",
+          "tools/testing/selftests/block-plug/torture"]
 
 
 class Result(unittest.TestResult):
@@ -34,6 +35,13 @@ class Result(unittest.TestResult):
         """Raised what it should not."""
         super().addError(test, err)
         self.report.check(False, test.id(), self.errors[-1][1])
+
+    def addSubTest(self, test, subtest, err):
+        """A part of a test; the test itself is not told of its failure."""
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.report.check(False, subtest.id(),
+                              (self.failures + self.errors)[-1][1])
 
     def addSkip(self, test, reason):
         """Could not be run."""

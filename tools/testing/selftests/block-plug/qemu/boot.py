@@ -87,6 +87,8 @@ class Guest:
     devices: tuple = ()         # further arguments of QEMU's
     interactive: bool = False
     allow_warnings: bool = False
+    warns: object = None        # given the console: the warning that counts
+    tcg_thread: str = "single"  # or "multi", see accel_args()
     on_line: object = None      # called with each line as the job writes it
 
 
@@ -297,7 +299,7 @@ def accel_args(guest, accel):
         return ["-accel", "kvm"]
     # With a thread per CPU, QEMU 7.2 can let a CPU run into a breakpoint of
     # the kernel's text patching that has been taken out again: "Oops: int3".
-    return ["-accel", "tcg,thread=single"]
+    return ["-accel", f"tcg,thread={guest.tcg_thread}"]
 
 
 def console_args(guest, console):
@@ -310,9 +312,9 @@ def console_args(guest, console):
 
 
 def kernel_args(guest):
-    """A warning ends the guest unless it is allowed."""
+    """A warning ends the guest, unless it is allowed or to be judged."""
     args = KERNEL_ARGS
-    if not guest.allow_warnings:
+    if not guest.allow_warnings and not guest.warns:
         args += " panic_on_warn=1"
     if guest.interactive:
         args += " block_plug.shell"
@@ -708,7 +710,8 @@ def last_line(text):
 def judge(guest, result, in_time):
     """Sets status and reason. A warning outranks what followed from it."""
     console = read_text(result.log)
-    warning = "" if guest.allow_warnings else first_warning(console)
+    judge_console = guest.warns or first_warning
+    warning = "" if guest.allow_warnings else judge_console(console)
     if warning:
         result.reason = f"the kernel warned: {warning}"
     elif not in_time:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Whose are the data races that KCSAN reports: the series', or the kernel's?
+
+A race is the series' if it happens in a function that the series adds or
+changes, or in something that a function of its new files calls directly.
+"""
+import dataclasses
+import re
+import subprocess
+
+STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
+TITLE = re.compile(r"BUG: KCSAN: (?:data-race|assert: race) in "
+                   r"(\S+)(?: / (\S+))?")
+FRAME = re.compile(r"^ (\w[\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
+ACCESS = re.compile(r"^(?:read|write|assert|race)\b.* (?:to|at|of) ")
+HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+# A function's head at the start of a line: its name precedes the bracket.
+HEAD = re.compile(r"^[A-Za-z_][\w\s*]*?\b(\w+)\(")
+NO_FUNCTION = {"if", "for", "while", "switch", "return", "sizeof"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ours:
+    """Names of functions: of new files, and changed elsewhere."""
+
+    new: frozenset
+    changed: frozenset
+
+    def has(self, name):
+        """Whether the series had its hands in that function."""
+        return name in self.new or name in self.changed
+
+
+@dataclasses.dataclass
+class Race:
+    """One report: its title's functions, its lines, its stacks of names."""
+
+    title: str
+    names: list
+    lines: list
+    stacks: list
+
+    def is_ours(self, ours):
+        """See the top of this file."""
+        if any(ours.has(name) for name in self.names):
+            return True
+        return any(name in ours.new for stack in self.stacks
+                   for name in stack[:2])
+
+
+def plain(name):
+    """A name without what the compiler appended: f.isra.0 is f."""
+    return name.split(".", 1)[0]
+
+
+def parse_report(lines):
+    """The Race that a report's lines, without stamps, tell of; or None."""
+    match = next(filter(None, map(TITLE.search, lines)), None)
+    if not match:
+        return None
+    stacks = []
+    for line in lines:
+        frame = FRAME.match(line)
+        if frame and stacks:
+            stacks[-1].append(plain(frame[1]))
+        elif ACCESS.match(line):
+            stacks.append([])
+    return Race(match[0], [plain(name) for name in match.groups() if name],
+                lines, stacks)
+
+
+def take_report(report, races):
+    """Adds what a report says to races; returns the lines of no race."""
+    race = parse_report([text for _, text in report]) if report else None
+    if not race:
+        return [line for line, _ in report]     # lockdep draws rules, too
+    races.append(race)
+    return []
+
+
+def split_console(console):
+    """(races, the console without them): from rule to rule, title within."""
+    races, rest, report = [], [], None
+    for line in console.splitlines():
+        stamped = STAMP.match(line)
+        text = line[stamped.end():] if stamped else line
+        if stamped and re.fullmatch(r"={30,}", text.strip()):
+            left = take_report(report or [], races)
+            rest += left
+            # the rule that ends a race begins nothing
+            report = None if report and not left else []
+        elif report is not None and stamped:
+            report.append((line, text))
+        elif not text.startswith("kcsan: "):    # how it is configured
+            rest.append(line)
+    return races, "\n".join(rest + take_report(report or [], races))
+
+
+# --- which functions are the series' ---------------------------------------
+
+def git(tree, *args):
+    """What git prints."""
+    return subprocess.run(["git", "-C", tree, *args], check=True, text=True,
+                          errors="replace", stdout=subprocess.PIPE).stdout
+
+
+def functions(text):
+    """[(name, first line, last line)] of a C file, counted from 1."""
+    found, head, begin = [], None, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        match = HEAD.match(line)
+        if match and match[1] not in NO_FUNCTION and \
+                not line.rstrip().endswith(";"):
+            head, begin = match[1], number
+        elif line.startswith("}") and head:
+            found.append((head, begin, number))
+            head = None
+    return found
+
+
+def changed_lines(diff):
+    """The numbers of the lines, in the new file, that a diff -U0 touches."""
+    lines = set()
+    for match in filter(None, map(HUNK.match, diff.splitlines())):
+        first, count = int(match[1]), int(match[2] or 1)
+        lines.update(range(first, first + max(1, count)))
+    return lines
+
+
+def series_functions(tree, base="base", series="series"):
+    """Ours, from the commits of the kernel tree."""
+    new, changed = set(), set()
+    listing = git(tree, "diff", "--name-status", "--no-renames", base, series,
+                  "--", "*.c", "*.h")
+    for line in listing.splitlines():
+        status, name = line.split("\t")
+        if status == "D" or name.startswith(
+                ("tools/", "lib/tests/", "block/tests/")):
+            continue
+        spans = functions(git(tree, "show", f"{series}:{name}"))
+        if status == "A":
+            new.update(span[0] for span in spans)
+            continue
+        touched = changed_lines(git(tree, "diff", "-U0", base, series, "--",
+                                    name))
+        changed.update(span[0] for span in spans
+                       if any(span[1] <= n <= span[2] for n in touched))
+    return Ours(frozenset(new), frozenset(changed))
