@@ -5,10 +5,11 @@ KVER	:= 7.3
 TREE	:= build/linux-$(KVER)
 QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
+TORTURE	:= tools/testing/selftests/block-plug/torture
 export KSRC FROM ACCEL
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
-	selftest series lint shell clean
+	selftest series bisect matrix torture lint shell clean
 
 help:
 	@echo 'Verbs:'
@@ -24,6 +25,9 @@ help:
 	@echo '  kunit     unit tests, under User Mode Linux'
 	@echo '  selftest  kselftests, in a guest'
 	@echo '  series    mails for git am, in build/series-$(KVER)/'
+	@echo '  bisect    each commit compiles, on and off, gcc and clang; see ARGS'
+	@echo '  matrix    the last commit compiles in other configurations'
+	@echo '  torture   faults and floods on two debug kernels; see T and KINDS'
 	@echo '  lint      checkpatch, shellcheck, sparse, W=1'
 	@echo '  shell     boot the patched kernel to a prompt, disk attached'
 	@echo '  clean     remove build/, except for the downloads in build/cache'
@@ -34,11 +38,17 @@ help:
 	@echo '                "regret": what adaptive loses to the best fixed choice'
 	@echo '  RUNS=n        runs of each cell of "bench", each with its own seed'
 	@echo '  COMPARE=json  records of an earlier "bench" to compare with'
-	@echo '  SEED=n        of the configurations that "sim" draws (default: 1)'
+	@echo '  SEED=n        of the configurations that "sim" draws (default: 1), and'
+	@echo '                of all that "torture" does by chance (default: the clock)'
 	@echo '  CONFIGS=n     how many (default: 10000)'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
+	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'
+	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
+	@echo '  KERNELS="a b" of "torture": debug, kcsan, patched (default: debug kcsan)'
+	@echo '  ROUND=n       the round that "torture" repeats, as its message says'
 	@echo '  DEBUG=1       "kernel", "selftest", "shell": KASAN and lockdep'
 	@echo '  ACCEL=name    auto (default), tcg or kvm, for boots not timed'
+	@echo '  ARGS="a b"    arguments of "bisect" and "matrix"; see ARGS=--help'
 	@echo '  FROM="N <m>"  author of the mails that "series" writes'
 
 setup:
@@ -77,6 +87,17 @@ kunit: tree
 
 selftest: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(TESTS)
+
+bisect: tree
+	@python3 scripts/bisect_series.py $(ARGS)
+
+matrix: tree
+	@python3 scripts/matrix.py $(ARGS)
+
+torture: tree
+	@python3 $(TORTURE)/torture.py $(if $(T),--time '$(T)') \
+		--seed '$(SEED)' --kinds '$(KINDS)' --kernels '$(KERNELS)' \
+		--round '$(ROUND)'
 
 lint: series
 	@python3 scripts/lint.py

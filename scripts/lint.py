@@ -5,34 +5,23 @@
 What sparse and W=1 say is compared with what they say of the unpatched file:
 the series may add nothing.  New files may draw no warning at all.
 """
-import collections
 import glob
 import os
 import re
-import subprocess
 
+import checks
 import kernel
 import tap
 
 SERIES = os.path.join(kernel.BUILD, "series-7.3")
 OUT = "o-lint"
-# sparse 0.6.4 does not know this builtin, and kbuild then refuses to run it.
-SPARSE = ["C=2", "CF=-D__typeof_unqual__=__typeof__", "W=1"]
-# The sender signs off; MAINTAINERS comes with a patch of its own.
-IGNORE = "MISSING_SIGN_OFF,NO_AUTHOR_SIGN_OFF,FILE_PATH_CHANGES"
-# The tree has no history to know commits from; programs have no suffix.
-IGNORE += ",UNKNOWN_COMMIT_ID,EXECUTE_PERMISSIONS"
 
 
 def run(*command, cwd=kernel.ROOT):
     """All that a command prints, and whether it succeeded."""
-    # Debian's python3-ply, which checkpatch wants, is for Debian's python3.
-    env = dict(os.environ, PATH="/usr/bin:" + os.environ["PATH"])
-    done = subprocess.run(command, cwd=cwd, env=env, text=True,
-                          errors="replace",
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
-    return done.stdout, done.returncode == 0
+    text, code = checks.run(command, "lint: " + os.path.basename(command[0]),
+                            cwd=cwd)
+    return text, code == 0
 
 
 def git_files(*patterns):
@@ -45,15 +34,13 @@ def git_files(*patterns):
 
 def checkpatch(report):
     """Each mail as the maintainer's checkpatch sees it."""
-    script = os.path.join(kernel.TREE, "scripts/checkpatch.pl")
     mails = sorted(glob.glob(SERIES + "/*/*.patch"))
     mails = [mail for mail in mails if not mail.endswith("cover-letter.patch")]
     report.check(mails, "the series has mails", "none in " + SERIES)
     for mail in mails:
-        text, good = run("perl", script, "--strict", "--no-summary",
-                         "--show-types", "--ignore", IGNORE, mail,
-                         cwd=kernel.TREE)
-        report.check(good, "checkpatch " + os.path.basename(mail), text)
+        name = "checkpatch " + os.path.basename(mail)
+        text, good = checks.checkpatch(kernel.TREE, name, mail)
+        report.check(good, name, text)
 
 
 def shell(report):
@@ -92,10 +79,9 @@ def headers(report):
 
 def kernel_doc(report):
     """The contracts parse, and describe all that they must."""
-    script = os.path.join(kernel.TREE, "scripts/kernel-doc")
     names = git_files("block/*.[ch]", "drivers/*.[ch]")
-    text, good = run(script, "-none", "-Wall", *names, cwd=kernel.ROOT)
-    report.check(good and not text.strip(), "kernel-doc", text)
+    text = checks.kernel_doc(kernel.TREE, names, kernel.ROOT)
+    report.check(names and not text, "kernel-doc", text)
 
 
 def maintainers(report):
@@ -127,14 +113,9 @@ def warnings(variant, objects):
         path = os.path.join(tree, OUT, name)
         if os.path.exists(path):
             os.unlink(path)
-    text = kernel.quiet(kernel.make_command(tree, OUT, *SPARSE, *objects),
-                        "make " + " ".join(SPARSE))
-    found = collections.Counter()
-    for line in text.splitlines():
-        match = re.match(r"(?:\.\./)?(\S+?):\d+:\d+: (.*)", line)
-        if match and re.search("warning|error", line):
-            found[match[1], match[2]] += 1
-    return found
+    return checks.findings(kernel.quiet(
+        kernel.make_command(tree, OUT, *checks.SPARSE, *objects),
+        "make " + " ".join(checks.SPARSE)))
 
 
 def compiler(report):
@@ -142,10 +123,10 @@ def compiler(report):
     changed, new = touched_objects()
     kernel.ensure_checkout(kernel.BASE, "base")
     before = warnings("base", changed)
-    added = warnings("patched", changed + new) - before
+    added = checks.added(warnings("patched", changed + new), before)
     report.check(changed and not added,
                  "sparse and W=1 add nothing over the base",
-                 "\n".join("%s: %s" % key for key in added))
+                 "\n".join(added))
 
 
 def module(report):
@@ -157,18 +138,15 @@ def module(report):
         os.unlink(name)
     os.makedirs(out, exist_ok=True)
     text = kernel.quiet(kernel.make_command(
-        tree, OUT, *SPARSE, "M=" + kernel.MODEL, "MO=" + out,
+        tree, OUT, *checks.SPARSE, "M=" + kernel.MODEL, "MO=" + out,
         *(os.path.basename(name)[:-1] + "o" for name in sources)),
                         "make of ssd_model")
-    # sparse 0.6.4 says so of the MODULE_ lines of every module.
-    found = [line for line in text.splitlines()
-             if re.match(r"\S+:\d+:\d+: ", line)
-             and "bad constant expression" not in line]
+    found = checks.added(checks.findings(text), {})
     report.check(not found, "sparse and W=1: ssd_model", "\n".join(found))
-    script = os.path.join(tree, "scripts/checkpatch.pl")
     names = git_files(os.path.relpath(kernel.MODEL, kernel.ROOT) + "/*.[ch]")
-    text, good = run("perl", script, "--strict", "--no-tree", "--no-summary",
-                     "--show-types", "-f", *names)
+    text, good = checks.checkpatch(
+        tree, "checkpatch ssd_model", "--no-tree", "-f",
+        *(os.path.join(kernel.ROOT, name) for name in names))
     report.check(good and names, "checkpatch ssd_model", text)
 
 

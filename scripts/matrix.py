@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Compiles the hooks in the configurations that nothing else here builds.
+
+At the last commit, each with W=1: the directories with hooks, what else the
+series changes, and kernel/sched/core.o.  No message that the unpatched tree
+does not draw in the same configuration, and no symbol missing that the
+directories define in another one.  --link makes vmlinux of "off" and "i386".
+
+Preemption: x86 has no PREEMPT_NONE since only architectures that cannot
+preempt at all offer it (ARCH_NO_PREEMPT); so it is compiled for hexagon, which
+clang knows, has 32 bits, and no PCI, thus no NVMe.
+"""
+import argparse
+import fcntl
+import os
+import sys
+import time
+
+import bisect_series
+import checks
+import kernel
+from configs import Config, TESTS, WIDER, fragment, own_objects, own_options
+
+OUT = os.path.join(kernel.BUILD, "matrix")
+RESULT = os.path.join(OUT, "result.json")
+
+# What ARCH=hexagon takes from the host, of which nothing here depends on it.
+HEXAGON = ("ARCH=hexagon", "LD=ld", "AR=ar", "NM=nm", "OBJCOPY=objcopy")
+
+NO_TRACING = {"FTRACE": "n", "FUNCTION_TRACER": "n", "FUNCTION_PROFILER": "n",
+              "DYNAMIC_FTRACE": "n", "BLK_DEV_IO_TRACE": "n",
+              "TRACEPOINTS": "n"}
+NO_DEBUG_FS = {"DEBUG_FS": "n", "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n",
+               "BLK_DEV_IO_TRACE": "n"}
+POLICY = {"BLK_PLUG_POLICY": "y"}
+
+# name: (what it is about, options, compiler, arguments of make)
+ROWS = {
+    "on": ("all of the series, no test", POLICY, "gcc", ()),
+    "off": ("nothing of the series", {
+        "BLK_PLUG_POLICY": "n", "BLK_PLUG_STAT": "n"}, "gcc", ()),
+    "clang": ("clang instead of gcc, with tests",
+              {**POLICY, **TESTS}, "clang-19", ()),
+    "tests": ("tests built in", {**POLICY, **TESTS}, "gcc", ()),
+    "tests-modules": ("tests as modules, where they can be",
+                      {**POLICY, **TESTS, "KUNIT": "m"}, "gcc", ()),
+    "i386": ("32 bit, x86", {**POLICY, **TESTS, "64BIT": "n"}, "gcc",
+             ("ARCH=i386",)),
+    "no-blk-debugfs": ("debugfs, but not the block layer's", {
+        **POLICY, "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n"}, "gcc", ()),
+    "no-debugfs": ("no debugfs", {**POLICY, **NO_TRACING, **NO_DEBUG_FS},
+                   "gcc", ()),
+    "up": ("no SMP", {**POLICY, "SMP": "n", **TESTS}, "gcc", ()),
+    "preempt-full": ("PREEMPT, not switchable", {
+        **POLICY, "PREEMPT": "y", "PREEMPT_DYNAMIC": "n"}, "gcc", ()),
+    "preempt-lazy": ("PREEMPT_LAZY, not switchable", {
+        **POLICY, "PREEMPT_LAZY": "y", "PREEMPT_DYNAMIC": "n"}, "gcc", ()),
+    "preempt-none": ("PREEMPT_NONE: hexagon, 32 bit, no NVMe", {
+        **POLICY, "PREEMPT_NONE": "y", "64BIT": "n", "BLK_DEV_NVME": "n"},
+                     "clang-19", HEXAGON),
+    "no-iosched": ("no I/O scheduler", {
+        **POLICY, "MQ_IOSCHED_DEADLINE": "n", "MQ_IOSCHED_KYBER": "n"},
+                   "gcc", ()),
+    "no-nvme": ("no NVMe", {**POLICY, "BLK_DEV_NVME": "n"}, "gcc", ()),
+    "cgroup": ("cgroups, wbt, integrity", {
+        **POLICY, "CGROUPS": "y", "BLK_CGROUP": "y", "BLK_WBT": "y",
+        "BLK_DEV_INTEGRITY": "y"}, "gcc", ()),
+    "no-tracing": ("no tracepoints", {**POLICY, **NO_TRACING}, "gcc", ()),
+    "no-modules": ("no modules, tests built in",
+                   {**POLICY, "MODULES": "n", **TESTS}, "gcc", ()),
+}
+LINKED = ("off", "i386")
+# Of another architecture: they have neither NVMe nor all of the symbols.
+FOREIGN = ("preempt-none",)
+
+
+class Row:
+    """One configuration."""
+
+    def __init__(self, name, series):
+        self.name = name
+        self.about, self.options, self.cc, self.args = ROWS[name]
+        self.tests = self.options.get("KUNIT", "n") != "n"
+        self.series = series
+        self.seconds = 0
+        self.found = []
+        self.defined, self.undefined = set(), {}
+
+    def config(self, tree, what):
+        """Its configuration of a tree."""
+        text = dict.fromkeys(self.series.options(), "y")
+        text.update({"KUNIT": "n", **self.options})
+        more = WIDER if self.name == "cgroup" else ""
+        return Config("matrix: %s%s" % (self.name, what), tree,
+                      "o-matrix-" + self.name, more + fragment(text),
+                      own_objects(self.series.files), self.cc, self.args)
+
+    def wanted(self, base):
+        """The options that must be taken."""
+        ours = self.series.options()
+        if base:
+            return {name: value for name, value in self.options.items()
+                    if name not in ours}
+        tests = self.options.get("KUNIT") == "y"
+        return {**{name: "y" for name in ours
+                   if tests and name.endswith("_KUNIT_TEST")}, **self.options}
+
+    def speak(self, tree, what, link):
+        """Compile all of it: what is said, and what went wrong."""
+        config = self.config(tree, what)
+        config.configure([], self.wanted(bool(what)))
+        # what is not compiled does not speak
+        config.wipe()
+        targets = config.targets(self.tests) + (["vmlinux"] if link else [])
+        text, code = config.make("-k", "W=1", *targets)
+        with open(os.path.join(OUT, self.name + what.strip() + ".log"), "w",
+                  encoding="utf-8") as log:
+            log.write(text)
+        if not what:
+            self.undefined, self.defined = config.symbols()
+        return checks.findings(text), text[-2000:] if code else ""
+
+    def run(self, link):
+        """Compile, and the unpatched tree, too, if there is anything to
+        compare."""
+        start = time.monotonic()
+        try:
+            found, wrong = self.speak(kernel.TREE, "", link)
+            if found:
+                kernel.ensure_checkout(kernel.BASE, "base")
+                base, _ = self.speak(kernel.BASE, " base", False)
+                found = checks.added(found, base)
+            self.found = list(found) or ([wrong] if wrong else [])
+        except kernel.BuildError as error:
+            self.found = [str(error)]
+        self.seconds = round(time.monotonic() - start)
+
+    def missing(self, rows):
+        """Symbols that only other configurations define."""
+        if self.name in FOREIGN:
+            return []
+        defined = set().union(*(row.defined for row in rows
+                                if row.name not in FOREIGN))
+        return ["%s: nothing defines %s" % (where, name)
+                for name, where in self.undefined.items() if name in defined]
+
+
+def tell(row):
+    """What was found of a row."""
+    print("matrix: %s: %s, %d s" % (row.name, "FAILED" if row.found else "ok",
+                                    row.seconds), flush=True)
+    for line in row.found:
+        print("  " + line.replace("\n", "\n    "), flush=True)
+
+
+def conclude(rows, start):
+    """Table, result.json, the exit status."""
+    print("%-15s %-8s %5s  %s" % ("configuration", "result", "s", "what"))
+    for row in rows:
+        print("%-15s %-8s %5d  %s" % (row.name, "FAILED" if row.found else "ok",
+                                      row.seconds, row.about))
+    failed = [row for row in rows if row.found]
+    seconds = round(time.monotonic() - start)
+    bisect_series.write_json(RESULT, {
+        "commit": bisect_series.git("rev-parse", "HEAD"),
+        "seconds": seconds, "failed": len(failed),
+        "configurations": [{
+            "name": row.name, "what": row.about, "seconds": row.seconds,
+            "found": row.found} for row in rows]})
+    print("%d configurations passed, %d failed; took %d s"
+          % (len(rows) - len(failed), len(failed), seconds))
+    return 1 if failed or not rows else 0
+
+
+def run(names, link):
+    """Compile these; the exit status."""
+    start = time.monotonic()
+    series = bisect_series.Series("HEAD")
+    rows = [Row(name, series) for name in names]
+    for number, row in enumerate(rows):
+        print("matrix: %d/%d %s: %s" % (number + 1, len(rows), row.name,
+                                        row.about), flush=True)
+        row.run(link and row.name in LINKED)
+        tell(row)
+    for row in rows:
+        lines = row.missing(rows)
+        row.found += lines
+        if lines:
+            tell(row)
+    return conclude(rows, start)
+
+
+def parse(args):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="Configurations: " + " ".join(ROWS)
+        + "\nResults are in build/matrix/result.json.",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="CONFIGURATION",
+                        help="compile these only")
+    parser.add_argument("--link", action="store_true",
+                        help="make vmlinux of " + " and ".join(LINKED))
+    args = parser.parse_args(args)
+    for name in args.names:
+        if name not in ROWS:
+            parser.error("no configuration '%s'; there are: %s"
+                         % (name, " ".join(ROWS)))
+    return args
+
+
+def main():
+    """Command line."""
+    args = parse(sys.argv[1:])
+    os.makedirs(OUT, exist_ok=True)
+    with open(os.path.join(kernel.BUILD, ".lock-matrix"), "w",
+              encoding="ascii") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sys.exit(run(args.names or list(ROWS), args.link))
+        except BlockingIOError:
+            sys.exit("matrix: another one is running")
+        except kernel.BuildError as error:
+            sys.exit("matrix: %s" % error)
+        except KeyboardInterrupt:
+            sys.exit("matrix: interrupted; run it again")
+
+
+if __name__ == "__main__":
+    main()
