@@ -44,7 +44,7 @@ help:
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'
 	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
-	@echo '  KERNELS="a b" of "torture": debug, kcsan, patched (default: debug kcsan)'
+	@echo '  KERNELS="a b" of "torture": debug, kcsan (the default), patched, base'
 	@echo '  ROUND=n       the round that "torture" repeats, as its message says'
 	@echo '  DEBUG=1       "kernel", "selftest", "shell": KASAN and lockdep'
 	@echo '  ACCEL=name    auto (default), tcg or kvm, for boots not timed'

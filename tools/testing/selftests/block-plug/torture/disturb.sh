@@ -11,6 +11,10 @@
 # with a "!" is what the stack is there for.
 disturbers_of_stack()
 {
+	if trait steady; then
+		echo "modes! groups nomerges affinity cpus"
+		return
+	fi
 	echo "modes! groups elevators nr_requests nomerges iostats wbt" \
 		"read_ahead affinity cpus memory $MORE" \
 		"${TORTURE_SABOTAGE:+sabotage_$TORTURE_SABOTAGE!}"

@@ -24,7 +24,8 @@ trait()
 loads_of_stack()
 {
 	if trait zoned; then
-		echo uring libaio psync large
+		echo libaio psync
+		! trait steady || echo uring large
 		return
 	fi
 	echo uring sqpoll libaio psync buffered merge large \

@@ -11,6 +11,7 @@
 #	  nodata  does not keep what is written
 #	  errors  I/O may fail; it must still end
 #	  zoned   writes go in sequence, zone by zone
+#	  steady  the queue is not frozen, nor memory short
 # MORE    disturbers that fit, besides those that fit each queue
 #
 # down_NAME, if there is one, takes down what lib.sh does not know of.
@@ -265,6 +266,15 @@ stack_null_zoned()
 		zone_nr_conv=0 irqmode=2
 	TRAITS=zoned
 	MORE=
+}
+
+# io_uring hands a write that would have to wait, so one to a frozen queue, to a
+# worker, and the next one overtakes it: with or without the series, that is an
+# error where the order counts.
+stack_null_zoned_uring()
+{
+	stack_null_zoned
+	TRAITS="zoned steady"
 }
 
 # null_faulty FAULT: how often a fault comes is for the disturber to say

@@ -30,9 +30,13 @@ kernel = kit.kernel
 
 # What fits TAP_SECONDS, on a kernel that has neither faults nor stacked disks
 TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",
-             "mixed:null_zoned", "mixed:null_power", "mixed:ssd",
-             "mixed:virtio", "mixed:loop", "mixed:nvme_remove")
+             "mixed:null_zoned", "mixed:null_zoned_uring",
+             "mixed:null_power", "mixed:ssd", "mixed:virtio", "mixed:loop",
+             "mixed:nvme_remove")
 KERNELS = ("debug", "kcsan")
+# Ordinary ones. What "base", the unpatched one, finds as well is not of the
+# series' making.
+OTHER_KERNELS = ("patched", "base")
 SABOTAGES = ("corrupt", "hang", "warn")
 TAP_SECONDS = 90
 GUEST_SECONDS = 600     # then a fresh one: what leaks, or settles, ends there
@@ -383,7 +387,7 @@ class Lane:
 
 def KERNEL_NUMBER(variant):  # pylint: disable=invalid-name
     """So that two kernels do not try the same."""
-    return (KERNELS + ("patched",)).index(variant)
+    return (KERNELS + OTHER_KERNELS).index(variant)
 
 
 # --- all together ----------------------------------------------------------
@@ -530,7 +534,7 @@ def parse_args(argv):
     add = parser.add_argument
     add("--time", default="10m", help="of all, after the builds [10m]")
     add("--seed", default="", help="of all chance [the clock's]")
-    add("--kernels", default="", help="of debug, kcsan, patched [debug,kcsan]")
+    add("--kernels", default="", help="of debug, kcsan, patched, base [debug,kcsan]")
     add("--kinds", default="",
         help=f"of {', '.join(known_kinds())}, mixed:STACK [all]")
     add("--round", default="",
@@ -552,9 +556,9 @@ def parse_args(argv):
         args.seed = args.seed or "1"
     check_numbers(args)
     for variant in args.kernels:
-        if variant not in KERNELS + ("patched",):
+        if variant not in KERNELS + OTHER_KERNELS:
             raise Refused(f"kernel '{variant}' is none of "
-                          f"{', '.join(KERNELS)}, patched")
+                          f"{', '.join(KERNELS + OTHER_KERNELS)}")
     wanted = items(words(args.kinds) or (TAP_KINDS if args.tap else ()))
     if args.round is not None and (len(wanted) != 1
                                    or len(args.kernels) != 1):
