@@ -10,21 +10,11 @@
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 
-# disk_at PCI_DEVICE: the name of its disk, which may differ from before
-disk_at()
-{
-	local path
-
-	for path in "$1"/nvme/nvme*/nvme*n1; do
-		[ ! -e "$path/queue" ] || echo "${path##*/}"
-	done
-}
-
 is_back()
 {
 	local disk
 
-	disk=$(disk_at "$1")
+	disk=$(nvme_disk_at "$1")
 	[ -n "$disk" ] && [ -b "/dev/$disk" ] &&
 	[ "$(cat "/sys/class/nvme/$(ctrl_of "$disk")/state")" = live ]
 }
@@ -67,7 +57,7 @@ survives()
 		failed "the disk is gone since an earlier case"
 		return
 	}
-	disk=$(disk_at "$device")
+	disk=$(nvme_disk_at "$device")
 	prepare "$disk" && set_mode "$disk" "$mode" || return 1
 	before=$(requests_of "$disk")
 	background load_until_error "$@" "/dev/$disk"
@@ -79,7 +69,7 @@ survives()
 	expect_text "counters of a controller that is gone" \
 		"$(ls -d "$DEBUGFS/nvme_plug/$(ctrl_of "$disk")" 2>/dev/null)" ""
 	rescan "$device" || return 1
-	works_anew "$(disk_at "$device")"
+	works_anew "$(nvme_disk_at "$device")"
 }
 
 works_anew()
@@ -98,7 +88,7 @@ works_anew()
 find_default()
 {
 	remove "$1" && rescan "$1" || return 1
-	DEFAULT=$(attr "$(knob "$(disk_at "$1")")")
+	DEFAULT=$(attr "$(knob "$(nvme_disk_at "$1")")")
 	note "the default is $DEFAULT"
 }
 

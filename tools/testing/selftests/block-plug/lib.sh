@@ -593,6 +593,17 @@ is_nvme()
 	[ "${1#nvme}" != "$1" ]
 }
 
+# nvme_disk_at PCI_DEVICE: the name of the disk that is there now, if it is;
+# after a removal that may differ from before
+nvme_disk_at()
+{
+	local path
+
+	for path in "$1"/nvme/nvme*/nvme*n1; do
+		[ ! -e "$path/queue" ] || echo "${path##*/}"
+	done
+}
+
 # The driver's half of the function names to count.
 driver_of()
 {

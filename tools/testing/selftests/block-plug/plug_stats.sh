@@ -74,10 +74,12 @@ agrees()
 # What must hold whatever the load was.
 consistent()
 {
-	local flushes
+	local begun flushes
 
-	flushes=$(stats "$1" flush_count flush_size flush_policy flush_finish \
-		flush_schedule flush_other_queue)
+	begun=$(stats "$1" flush_count flush_size flush_policy flush_finish \
+		flush_schedule)
+	expect_count "plugs" "$(stats "$1" plugs)" "$begun" "$begun"
+	flushes=$((begun + $(stats "$1" flush_other_queue)))
 	expect_count "sum of the flush sizes' histogram" \
 		"$(stats_like "$1" flush_hist_)" "$flushes" "$flushes"
 	expect_count "sum of the completion batches' histogram" \

@@ -197,16 +197,6 @@ down_nvme_remove()
 	rm -f /dev/removable
 }
 
-# nvme_disk_at PCI_DEVICE: the name of the disk that is there now, if it is
-nvme_disk_at()
-{
-	local path
-
-	for path in "$1"/nvme/nvme*/nvme*n1; do
-		[ ! -e "$path/queue" ] || echo "${path##*/}"
-	done
-}
-
 removable_disk()
 {
 	nvme_disk_at "$REMOVABLE"
