@@ -225,28 +225,32 @@ class Compiler(Config):
                          if os.path.basename(path).startswith("Kconfig")
                          and not path.startswith("tools/")]
         self.dirty = os.path.join(self.path, ".bisect-dirty")
-        # C=1: sparse reads what is compiled.  It takes as long as gcc, and
-        # with the options off finds what it finds with them on.
-        self.flags = ["-k", "C=1", *checks.SPARSE[1:]] \
-            if cc == "gcc" and self.on else ["-k", "W=1"]
+        # With the options off sparse finds what it finds with them on.
+        self.sparse = checks.SPARSE[1:2] if cc == "gcc" and self.on else []
 
     def take(self):
         """Take the options, those that the tree has by now."""
         self.configure(self.kconfigs, self.options)
 
-    def goals(self, whole):
-        """What to build: with clang, unless whole, of the directories only
-        what the series changes."""
-        every = self.targets(self.on)
-        if whole or self.cc == "gcc":
-            return every
+    def mine(self):
+        """What the series changes, and what is not of the directories."""
         # make compiles an explicit goal also where no option asks for it
         kinds = "AM" if self.on else "M"
         mine = [path[:-1] + "o" for path, kind in self.series_files.items()
                 if kind in kinds and path.endswith(".c")
                 and path.startswith(tuple(DIRECTORIES))
                 and os.path.exists(os.path.join(self.tree, path))]
-        return [name for name in every if not name.endswith("/")] + mine
+        return [name for name in self.targets(self.on)
+                if not name.endswith("/")] + mine
+
+    def calls(self, whole):
+        """Arguments of make, call by call: clang and sparse read all of the
+        directories only if whole."""
+        every = self.targets(self.on)
+        if self.sparse:
+            return [["C=2", *self.sparse, *every]] if whole else [
+                ["C=1", *self.sparse, *self.mine()], every]
+        return [every if whole or self.cc == "gcc" else self.mine()]
 
     def build(self, whole=True):
         """Build: (findings, undefined symbols, what went wrong).
@@ -257,7 +261,10 @@ class Compiler(Config):
         if os.path.exists(self.dirty):
             self.wipe()
         self.unsettled()
-        text, code = self.make(*self.flags, *self.goals(whole))
+        text, code = "", 0
+        for call in self.calls(whole):
+            said, failed = self.make("-k", "W=1", *call)
+            text, code = text + said, code or failed
         with open(os.path.join(OUT, self.name + ".log"), "w",
                   encoding="utf-8") as log:
             log.write(text)
@@ -365,7 +372,7 @@ class Bisect:
 
     def base_build(self, compiler):
         """What a compiler says of the base: [findings, undefined symbols]."""
-        key = digest("base", compiler.name, compiler.text, compiler.flags,
+        key = digest("base", compiler.name, compiler.text, compiler.sparse,
                      compiler.version, self.series.base, compiler.others)
         if key not in self.facts.known:
             step("base, %s" % compiler.name)
@@ -384,10 +391,9 @@ class Bisect:
     def build_key(self, commit, name):
         """What a build depends on."""
         c = self.compilers[name]
-        return digest("build", name, c.text, c.flags, c.version,
+        return digest("build", name, c.text, c.sparse, c.version,
                       self.series.base, c.others, DIRECTORIES,
-                      commit.sources(), *([] if c.cc == "gcc" or commit.last
-                                          else ["what the series changes"]))
+                      commit.sources(), commit.last)
 
     def build(self, commit, name):
         """One configuration."""
