@@ -217,6 +217,18 @@ static void blk_plug_stat_test_show(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lines, BLK_PLUG_STAT_NR + 1U);
 }
 
+/* A counter of each kind starts anew. */
+static void blk_plug_stat_test_zero(struct kunit *test, struct fake *fake)
+{
+	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "requests"),
+			0L);
+	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "plugs"),
+			0L);
+	KUNIT_EXPECT_EQ(test,
+			blk_plug_stat_test_shown(test, fake,
+						 "completion_batches"), 0L);
+}
+
 /* A reset hides what was, and leaves alone what is in flight. */
 static void blk_plug_stat_test_reset(struct kunit *test)
 {
@@ -228,13 +240,7 @@ static void blk_plug_stat_test_reset(struct kunit *test)
 	blk_plug_stat_test_count(fake, BLK_PLUG_STAT_REQUESTS, 3);
 	KUNIT_EXPECT_EQ(test, 1,
 			blk_plug_stat_hctx_write(&fake->hctx, NULL, 1, NULL));
-	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "requests"),
-			0L);
-	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "plugs"),
-			0L);
-	KUNIT_EXPECT_EQ(test,
-			blk_plug_stat_test_shown(test, fake,
-						 "completion_batches"), 0L);
+	blk_plug_stat_test_zero(test, fake);
 	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "in_flight"),
 			3L);
 	blk_plug_stat_test_count(fake, BLK_PLUG_STAT_COMPLETIONS, 3);
@@ -275,13 +281,7 @@ static void blk_plug_stat_test_reuse(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake->hctx.plug_stat, stat);
 	KUNIT_EXPECT_TRUE(test, !blk_plug_stat_cpu(&fake->hctx));
 	KUNIT_EXPECT_NULL(test, blk_plug_stat_of(&fake->hctx));
-	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "requests"),
-			0L);
-	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "plugs"),
-			0L);
-	KUNIT_EXPECT_EQ(test,
-			blk_plug_stat_test_shown(test, fake,
-						 "completion_batches"), 0L);
+	blk_plug_stat_test_zero(test, fake);
 	KUNIT_EXPECT_EQ(test, stat->base[BLK_PLUG_STAT_PLUGS], 0UL);
 }
 

@@ -133,24 +133,16 @@ static void *task_main(void *data)
 	return NULL;
 }
 
-static unsigned long long all_verified(void)
+static void sum_pages(unsigned long long *verified, unsigned long long *written)
 {
-	unsigned long long sum = 0;
 	int i;
 
-	for (i = 0; i < TASKS; i++)
-		sum += tasks[i].verified;
-	return sum;
-}
-
-static unsigned long long all_written(void)
-{
-	unsigned long long sum = 0;
-	int i;
-
-	for (i = 0; i < TASKS; i++)
-		sum += tasks[i].written;
-	return sum;
+	*verified = 0;
+	*written = 0;
+	for (i = 0; i < TASKS; i++) {
+		*verified += tasks[i].verified;
+		*written += tasks[i].written;
+	}
 }
 
 static void *map(size_t size)
@@ -191,10 +183,11 @@ static void check_stuck(void)
 {
 	static unsigned long long last;
 	static int since;
-	unsigned long long sum = all_verified() + all_written();
+	unsigned long long verified, written;
 
-	since = sum == last ? since + 1 : 0;
-	last = sum;
+	sum_pages(&verified, &written);
+	since = verified + written == last ? since + 1 : 0;
+	last = verified + written;
 	if (since < STUCK_SECONDS)
 		return;
 	printf("found swap_load: no page came for %d s\n", STUCK_SECONDS);
@@ -205,6 +198,7 @@ int main(int argc, char **argv)
 {
 	unsigned long seconds = argc == 4 ? strtoul(argv[2], NULL, 0) : 0;
 	unsigned long mib = argc == 4 ? strtoul(argv[3], NULL, 0) : 0;
+	unsigned long long verified, written;
 	unsigned long n;
 	int i;
 
@@ -223,6 +217,7 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < TASKS; i++)
 		pthread_join(tasks[i].thread, NULL);
-	printf("did swap_pages_verified %llu\n", all_verified());
+	sum_pages(&verified, &written);
+	printf("did swap_pages_verified %llu\n", verified);
 	return faults ? 1 : 0;
 }
