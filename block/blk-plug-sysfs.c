@@ -5,6 +5,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/seq_file.h>
+#include <linux/string_choices.h>
 #include <linux/sysfs.h>
 
 #include "blk-plug-policy.h"
@@ -66,6 +67,6 @@ int blk_plug_policy_debugfs_show(void *data, struct seq_file *m)
 		seq_printf(m, "merge: %s (%s)\n", merge_text[effect],
 			   why_text[why]);
 	seq_printf(m, "cheap submission: %s\n",
-		   q->limits.features & BLK_FEAT_CHEAP_SUBMIT ? "yes" : "no");
+		   str_yes_no(q->limits.features & BLK_FEAT_CHEAP_SUBMIT));
 	return 0;
 }
