@@ -701,15 +701,15 @@ def conclude(bisect, commits):
     return 1 if failed or not commits else 0
 
 
-def lock():
-    """Two runs would pull the worktree from under each other's feet."""
-    os.makedirs(OUT, exist_ok=True)
-    held = open(os.path.join(kernel.BUILD, ".lock-bisect"), "w",
+def lock(name):
+    """Two runs would pull the tree from under each other's feet."""
+    os.makedirs(os.path.join(kernel.BUILD, name), exist_ok=True)
+    held = open(os.path.join(kernel.BUILD, ".lock-" + name), "w",
                 encoding="ascii")
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise kernel.BuildError("another bisect is running") from None
+        raise kernel.BuildError("another %s is running" % name) from None
     return held
 
 
@@ -755,7 +755,7 @@ def main():
     """Command line."""
     args = parse(sys.argv[1:])
     try:
-        with lock():
+        with lock("bisect"):
             if args.prove:
                 import bisect_prove
                 sys.exit(bisect_prove.run(args.tip, args.check))

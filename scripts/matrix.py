@@ -12,7 +12,6 @@ preempt at all offer it (ARCH_NO_PREEMPT); so it is compiled for hexagon, which
 clang knows, has 32 bits, and no PCI, thus no NVMe.
 """
 import argparse
-import fcntl
 import os
 import sys
 import time
@@ -212,18 +211,13 @@ def parse(args):
 def main():
     """Command line."""
     args = parse(sys.argv[1:])
-    os.makedirs(OUT, exist_ok=True)
-    with open(os.path.join(kernel.BUILD, ".lock-matrix"), "w",
-              encoding="ascii") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        with bisect_series.lock("matrix"):
             sys.exit(run(args.names or list(ROWS), args.link))
-        except BlockingIOError:
-            sys.exit("matrix: another one is running")
-        except kernel.BuildError as error:
-            sys.exit("matrix: %s" % error)
-        except KeyboardInterrupt:
-            sys.exit("matrix: interrupted; run it again")
+    except kernel.BuildError as error:
+        sys.exit("matrix: %s" % error)
+    except KeyboardInterrupt:
+        sys.exit("matrix: interrupted; run it again")
 
 
 if __name__ == "__main__":

@@ -157,20 +157,13 @@ remove_until_stop()
 # fuzz SECONDS ARG...: knob_fuzz, whose output goes on as did and found
 fuzz()
 {
-	local seconds="$1" word rest
+	local seconds="$1"
 
 	shift
 	knob_fuzz -m "$FUZZ_MODES" -S "$SEED" -t "$seconds" -j $TASKS "$@" \
 		>"$TMP/fuzz" 2>&1 || [ $? -eq 1 ] ||
 		found "knob_fuzz: $(tail -n 1 "$TMP/fuzz")"
-	while read -r word rest; do
-		case $word in
-		did) # shellcheck disable=SC2086 # KEY N
-		     did $rest ;;
-		found) found "$rest" ;;
-		*) echo "$word $rest" ;;
-		esac
-	done <"$TMP/fuzz"
+	relay knob_fuzz <"$TMP/fuzz"
 }
 
 # stop_jobs: those that were started with background
