@@ -29,6 +29,7 @@ OFF = os.path.join(BUILD, "off.config")
 SELFTESTS = os.path.dirname(QEMU)
 MODEL = os.path.join(SELFTESTS, "ssd_model")
 BASELINES = os.path.join(SELFTESTS, "bench/baselines")
+NATIVE = os.path.join(SELFTESTS, "bench/native.config")
 
 # The first section of the series, which fixes what the second builds upon.
 BATCHING = os.path.join(BUILD, "linux-7.3-batching")
@@ -36,11 +37,15 @@ BATCHING = os.path.join(BUILD, "linux-7.3-batching")
 # Unpatched, but for what a baseline of the benchmarks takes away.
 NOPLUG = os.path.join(BUILD, "linux-7.3-noplug")
 RFCERA = os.path.join(BUILD, "linux-7.3-rfcera")
+DELAY = os.path.join(BUILD, "linux-7.3-delay")
 
 # The directories with the hooks, and the users of struct blk_plug outside.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
 
 BOOTABLE = ["bzImage", "modules"]
+
+# A process of the host: User Mode Linux.
+PROCESS = ["linux"]
 
 # name: (source tree, output directory, config fragments, targets)
 VARIANTS = {
@@ -53,6 +58,10 @@ VARIANTS = {
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
     "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
+    "uml": (TREE, "o-uml", [NATIVE], PROCESS),
+    "uml-base": (BASE, "o-uml", [NATIVE], PROCESS),
+    "uml-batching": (BATCHING, "o-uml", [NATIVE, OFF], PROCESS),
+    "uml-delay": (DELAY, "o-uml", [NATIVE], PROCESS),
 }
 
 # Who compiles what gcc does not.
@@ -73,8 +82,10 @@ def output(variant):
 
 
 def image(variant):
-    """The kernel image to boot."""
-    return os.path.join(output(variant), "arch/x86/boot/bzImage")
+    """The kernel image to boot, or the process to start."""
+    is_process = VARIANTS[variant][3] == PROCESS
+    return os.path.join(output(variant),
+                        "linux" if is_process else "arch/x86/boot/bzImage")
 
 
 def environment():
@@ -105,7 +116,9 @@ def make_command(tree, out, *args, compiler="gcc"):
 
 def variant_command(variant, *args):
     """The make command line for a variant."""
-    tree, out, _, _ = VARIANTS[variant]
+    tree, out, _, targets = VARIANTS[variant]
+    if targets == PROCESS:
+        args = ("ARCH=um", *args)
     return make_command(tree, out, *args,
                         compiler=COMPILERS.get(variant, "gcc"))
 
@@ -151,6 +164,19 @@ def ensure_baseline(tree):
     quiet(["git", "-C", tree, "apply", patch], "git apply " + patch)
     with open(stamp, "w", encoding="ascii") as out:
         out.write(wanted)
+
+
+def ensure_tree(tree):
+    """The source of a variant; those of several share it."""
+    lock = os.path.join(BUILD, ".lock-" + os.path.basename(tree))
+    with open(lock, "w", encoding="ascii") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if tree == BASE:
+            ensure_checkout(tree, "base")
+        elif tree == BATCHING:
+            ensure_checkout(tree, "refs/heads/section/batching")
+        elif tree != TREE:
+            ensure_baseline(tree)
 
 
 def wanted_options(fragments):
@@ -281,12 +307,7 @@ def build_locked(variant):
         with open(OFF, "w", encoding="ascii") as fragment:
             fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n"
                            "# CONFIG_BLK_PLUG_STAT is not set\n")
-    if tree == BASE:
-        ensure_checkout(tree, "base")
-    elif tree == BATCHING:
-        ensure_checkout(tree, "refs/heads/section/batching")
-    elif tree != TREE:
-        ensure_baseline(tree)
+    ensure_tree(tree)
     configure(variant)
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)
