@@ -81,6 +81,43 @@ for event in $events; do
 done >"$out"
 """
 
+# plugbench, where a directory of configfs is a disk, once its power is on, and
+# goes with its files.
+NULL_TOOL = """
+import importlib.machinery, importlib.util, os, shutil, sys
+loader = importlib.machinery.SourceFileLoader("plugbench", %r)
+tool = importlib.util.module_from_spec(
+    importlib.util.spec_from_loader("plugbench", loader))
+loader.exec_module(tool)
+write, rmdir = tool.write, os.rmdir
+config = tool.rooted("/sys/kernel/config/nullb/plugnull")
+disk = tool.rooted("/sys/block/plugnull")
+
+
+def set_attribute(path, value):
+    write(path, value)
+    with open(tool.rooted("/null.log"), "a") as log:
+        if path.startswith(config):
+            print(os.path.basename(path), value, file=log)
+    if path == config + "/power":
+        shutil.copytree(tool.rooted("/sys/block/nvme0n1"), disk)
+        open(tool.rooted("/dev/plugnull"), "w").close()
+
+
+def remove(path, **more):
+    if path == config:
+        for name in os.listdir(config):
+            os.unlink(os.path.join(config, name))
+        shutil.rmtree(disk, ignore_errors=True)
+        if os.path.exists(tool.rooted("/dev/plugnull")):
+            os.unlink(tool.rooted("/dev/plugnull"))
+    rmdir(path, **more)
+
+
+tool.write, os.rmdir = set_attribute, remove
+sys.exit(tool.main(sys.argv[1:]))
+"""
+
 FILES = {
     QUEUE + "plug_policy": "always never [seq-small] adaptive",
     QUEUE + "scheduler": "none [mq-deadline] kyber",
@@ -118,6 +155,7 @@ class Machine:
 
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix="test_plugbench-")
+        self.tool = PLUGBENCH
         self.bin = os.path.join(self.root, "bin")
         for path, text in FILES.items():
             self.put(path, text)
@@ -154,7 +192,7 @@ class Machine:
         environment = dict(os.environ, PLUGBENCH_ROOT=self.root,
                            PATH=self.bin)
         return subprocess.Popen(
-            [sys.executable, PLUGBENCH, *words], cwd=self.root, text=True,
+            [sys.executable, self.tool, *words], cwd=self.root, text=True,
             env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -181,9 +219,9 @@ class Machine:
                 for top, _, names in os.walk(self.root) for name in names
                 if "/bin" not in top}
 
-    def records(self):
+    def records(self, disk="nvme0n1"):
         """The records of the result."""
-        return json.loads(self.get("plugbench-nvme0n1.json"))["records"]
+        return json.loads(self.get("plugbench-%s.json" % disk))["records"]
 
 
 class Case(unittest.TestCase):
@@ -233,6 +271,7 @@ class BadInput(Case):
                 (["--cpu", "99999"], "CPUs that this process may use"),
                 (["--cpu", "x"], "the number of a CPU"),
                 (["--yes"], "--yes needs --write"),
+                (["--null"], "either /dev/DISK or --null"),
                 (["--frobnicate"], "unrecognized")):
             with self.subTest(words):
                 self.check_untouched("/dev/nvme0n1", *words, code=2,
@@ -620,6 +659,7 @@ class Adaptive(Case):
         """The mode is left and set again before each measurement."""
         tool, calls = load(), []
         disk = tool.Disk("x", "/dev/x")
+        disk.has_knob = lambda: True
         settings = mock.Mock(set=lambda path, value: calls.append(
             (os.path.basename(path), value)))
         tool.set_policy(disk, "adaptive", settings)
@@ -722,6 +762,157 @@ class Counting(Case):
         self.machine.put("fio.fail", "")
         self.bench(code=1)
         self.assertEqual(self.machine.get(DEBUG + "counting"), "0")
+
+
+class Null(Case):
+    """A disk of null_blk, made for the run."""
+
+    CONFIG = "sys/kernel/config/nullb/"
+
+    def setUp(self):
+        super().setUp()
+        machine = self.machine
+        machine.put("null.py", NULL_TOOL % PLUGBENCH)
+        machine.tool = machine.path("null.py")
+        machine.put("sys/module/null_blk/x", "")
+        machine.put(self.CONFIG + "features", "")
+        machine.program("fio", FAKE_FIO.replace("nvme0n1", "plugnull"))
+        # a virtual disk has no device, and null_blk no elevator by default
+        os.unlink(machine.path("sys/block/nvme0n1/device"))
+        machine.put(QUEUE + "scheduler", "[none] mq-deadline")
+
+    def null(self, *words, code=0):
+        """Run; stdout and stderr together. Whatever happens, it is gone."""
+        got, out, errors = self.machine.run("--null", *SHORT, *words)
+        self.assertEqual(got, code, out + errors)
+        self.assertNotIn("Traceback", errors)
+        self.check_removed()
+        return out + errors
+
+    def check_removed(self):
+        """Neither the disk nor its directory."""
+        self.assertEqual(os.listdir(self.machine.path(self.CONFIG)),
+                         ["features"])
+        self.assertFalse(os.path.exists(self.machine.path("dev/plugnull")))
+
+    def test_policies(self):
+        """All on offer, and nomerges2, on that disk."""
+        self.null("--repeat", "1")
+        self.assertEqual(
+            [(one["policy"], one["nomerges"]) for one in self.machine.timed()],
+            [("always", "0"), ("never", "0"), ("seq-small", "0"),
+             ("adaptive", "0"), ("always", "2")])
+        for one in self.machine.log():
+            self.assertEqual(one["--filename"],
+                             self.machine.path("dev/plugnull"))
+        self.assertEqual({(one["profile"], one["kernel"]) for one in
+                          self.machine.records("plugnull")},
+                         {("null", "patched")})
+
+    def test_attributes(self):
+        """Set before the power."""
+        self.null("--repeat", "1")
+        log = self.machine.get("null.log").splitlines()
+        self.assertIn("irqmode 0", log)
+        self.assertIn("hw_queue_depth 1023", log)
+        self.assertEqual(log[-1], "power 1")
+
+    def test_cache_misses(self):
+        """Counted, shown, or said not to be there."""
+        self.machine.program("perf", FAKE_PERF)
+        text = self.null("--repeat", "1")
+        self.assertIn("cache_misses_per_io", text)
+        for one in self.machine.records("plugnull"):
+            self.assertEqual(one["cache_misses_per_io"], 7000)
+        self.machine.put("perf.cannot", "cycles\ncache-misses")
+        self.assertIn("cannot count here: cycles, cache-misses",
+                      self.null("--repeat", "1"))
+
+    def test_unpatched(self):
+        """A kernel without the series can be compared with itself."""
+        os.unlink(self.machine.path(QUEUE + "plug_policy"))
+        text = self.null("--repeat", "1")
+        self.assertIn("no plug_policy", text)
+        self.assertEqual(
+            [(one["kernel"], one["policy"])
+             for one in self.machine.records("plugnull")],
+            [("unpatched", "always"), ("unpatched", "nomerges2")])
+
+    def test_failure(self):
+        """Of fio, and of an attribute."""
+        self.machine.put("fio.fail", "")
+        self.null(code=1)
+        self.machine.put("null.py", NULL_TOOL.replace(
+            "    write(path, value)", "    write(path + '/x', value)")
+            % PLUGBENCH)
+        self.assertIn("size/x", self.null(code=1))
+
+    def test_signals(self):
+        """One, and one who cannot wait."""
+        for numbers in ([signal.SIGTERM], [signal.SIGHUP],
+                        [signal.SIGINT, signal.SIGINT]):
+            self.machine.put("fio.sleep", "")
+            self.machine.put("fio.pids", "")
+            with self.machine.start("--null", *SHORT) as process:
+                while not self.machine.get("fio.pids"):
+                    time.sleep(0.05)
+                for number in numbers:
+                    process.send_signal(number)
+                    time.sleep(0.05)
+                out, errors = finish(process)
+            self.assertEqual(process.returncode, 130, out + errors)
+            self.check_removed()
+
+    def test_refused(self):
+        """Each with what would help."""
+        os.rename(self.machine.path("sys/module"),
+                  self.machine.path("sys/modules"))
+        self.assertIn("CONFIG_BLK_DEV_NULL_BLK", self.null(code=1))
+        self.machine.program("modprobe", "#!/bin/sh\necho boom >&2; exit 1")
+        self.assertIn("boom", self.null(code=1))
+        os.rename(self.machine.path("sys/modules"),
+                  self.machine.path("sys/module"))
+        os.mkdir(self.machine.path(self.CONFIG + "plugnull"))
+        got, out, errors = self.machine.run("--null", *SHORT)
+        self.assertEqual(got, 1, out + errors)
+        self.assertIn("another plugbench is running", errors)
+        shutil.rmtree(self.machine.path(self.CONFIG))
+        self.assertIn("mount -t configfs",
+                      self.machine.run("--null", *SHORT)[2])
+
+    def test_module(self):
+        """Loaded without disks of its own, and unloaded."""
+        shutil.rmtree(self.machine.path("sys/module"))
+        self.machine.program("modprobe", "#!/bin/sh\n"
+                             "echo $* >>$PLUGBENCH_ROOT/modprobe.log\n")
+        self.null("--repeat", "1")
+        self.assertEqual(self.machine.get("modprobe.log"),
+                         "null_blk nr_devices=0\n-r null_blk")
+
+    def test_signal_meanwhile(self):
+        """One that comes while it is being removed changes nothing."""
+        shutil.rmtree(self.machine.path("sys/module"))
+        log = self.machine.path("modprobe.log")
+        self.machine.program("modprobe", "#!/bin/sh\necho $* >>%s\nsleep 1\n"
+                             "echo done >>%s\n" % (log, log))
+        with self.machine.start("--null", "--dry-run", *SHORT) as process:
+            for _ in range(200):
+                if os.path.exists(log) and "-r" in self.machine.get(log):
+                    break
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            out, errors = finish(process)
+        self.assertEqual(process.returncode, 0, out + errors)
+        self.assertEqual(self.machine.get(log).count("done"), 2)
+        self.check_removed()
+
+    def test_options(self):
+        """Not with a disk, and it only reads."""
+        for words, says in ((["/dev/nvme0n1", "--null"], "either"),
+                            (["--null", "--write"], "no --write")):
+            got, _, errors = self.machine.run(*words)
+            self.assertEqual(got, 2)
+            self.assertIn(says, errors)
 
 
 def load():
