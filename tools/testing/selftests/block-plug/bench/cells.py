@@ -2,6 +2,7 @@
 """What can be measured: workloads, policies, and cells made of both."""
 import dataclasses
 
+import foreign
 import pace
 import profiles
 
@@ -19,10 +20,12 @@ OURS = [("patched", mode) for mode in MODES]
 EVERY = BASELINES + OURS
 
 # How long "adaptive" may learn before it is measured, on a real machine.
-LEARN_MS = 50
+LEARN_MS = foreign.LEARN_MS
 
-# The profile of the emulated controller, which no model stands for.
+# The profiles of the emulated controller and of null_blk, which no model stands
+# for.
 NVME = "nvme-qemu"
+NULL_BLK = "null_blk"
 
 # I/Os of a cell take some 0.3 s of the guest's time on a modelled SSD; a disk
 # with an arm gets a share of them.
@@ -228,7 +231,7 @@ def part(load, end):
 
 
 WORKLOADS = {workload.name: workload for workload in (
-    *LOADS, *COMPLETION, *TUNING,
+    *LOADS, *COMPLETION, *TUNING, *foreign.ALL,
     *(part(load, end) for load in LOADS if load.name in REGRET
       for end in TIMES),
 )}

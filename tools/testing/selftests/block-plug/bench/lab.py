@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measure cells in guests whose time follows the instruction count."""
 import concurrent.futures
+import glob
 import os
 import queue
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import threading
 import time
 
 import cells as c
+import foreign
 import profiles
 import records
 
@@ -22,13 +26,20 @@ import kernel  # noqa: E402 pylint: disable=wrong-import-position
 from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
 
 OUT = os.path.join(ROOT, "build/bench")
-PARTS = ("guest.sh", "guest_fio.sh", "guest_nvme.sh")
+PARTS = ("guest.sh", "guest_fio.sh", "guest_nvme.sh", "guest_loads.sh")
 CELLS_PER_BOOT = 24
 SECONDS_PER_BOOT = 1500
 
 
-# It polls, and takes the time it takes.
-NVME_PROFILE = {"poll_queues": "1", "time_scale": "100"}
+# What programs of others need and the host need not have: fetch_loads.sh.
+LOADS = os.path.join(ROOT, "build/cache/loads")
+PROGRAM_PATH = ":".join([os.environ["PATH"], "/usr/sbin", "/sbin",
+                         LOADS + "/bin", LOADS + "/root/usr/bin"])
+
+# The emulated controller polls, and takes the time it takes; null_blk takes
+# none but the CPU's, which is as fast as on null.
+DRIVERS = {c.NVME: {"poll_queues": "1", "time_scale": "100"},
+           c.NULL_BLK: {"poll_queues": "0", "time_scale": "740"}}
 
 
 class LabError(Exception):
@@ -51,6 +62,10 @@ def plan_line(number, cell, known):
     """The call of guest.sh's cell(), or of nvme_cell()."""
     profile, workload = known[cell.profile], c.WORKLOADS[cell.workload]
     command = " ".join(workload.command(profile, cell))
+    foreign_load = isinstance(workload, foreign.Watched)
+    if cell.profile == c.NULL_BLK or cell.profile == c.NVME and foreign_load:
+        return "%s_load %d %s %s" % (cell.profile.partition("-")[0], number,
+                                     cell.policy, command)
     if cell.profile == c.NVME:
         return "nvme_cell %d %s %s" % (number, cell.policy, command)
     return "cell %d %s %d '%s' %s" % (
@@ -68,12 +83,43 @@ def write_plan(path, name, numbered, known):
 
 def with_libraries(program):
     """SRC:DST of a host's program and what it links, for a guest."""
-    path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    path = shutil.which(program, path=PROGRAM_PATH)
     if not path:
         raise LabError("%s is missing: make setup" % program)
-    libraries = re.findall(r"(/\S+) \(", kernel.quiet(["ldd", path], "ldd"))
-    return ["%s:/bin/%s" % (path, program)] + [
-        "%s:%s" % (name, name) for name in libraries]
+    return ["%s:/bin/%s" % (path, program)] + libraries(path)
+
+
+def libraries(path):
+    """SRC:DST of what a program links."""
+    where = ":".join(glob.glob(LOADS + "/root/usr/lib/*-linux-gnu"))
+    # A static program is an error to ldd.
+    found = kernel.quiet(["env", "LD_LIBRARY_PATH=" + where, "sh", "-c",
+                          "ldd %s || :" % shlex.quote(path)], "ldd")
+    missing = re.findall(r"(\S+) => not found", found)
+    if missing:
+        raise LabError("%s lacks %s: remove %s, to have it fetched again" % (
+            path, ", ".join(missing), os.path.relpath(LOADS, ROOT)))
+    return ["%s:%s" % (name, name.replace(LOADS + "/root", ""))
+            for name in re.findall(r"(/\S+) \(", found)]
+
+
+def postgres_files():
+    """SRC:DST of PostgreSQL, which finds its files from where it is."""
+    root = LOADS + "/root"
+    programs = [path for name in ("postgres", "pg_ctl", "pgbench")
+                for path in glob.glob(root + "/usr/lib/postgresql/*/bin/"
+                                      + name)]
+    names = glob.glob(root + "/usr/share/postgresql/*/timezonesets")
+    return [LOADS + "/pgdata.tar:/pgdata.tar"] + [
+        "%s:%s" % (path, path.replace(root, "")) for path in programs + names
+    ] + [pair for path in programs for pair in libraries(path)]
+
+
+def programs_of(workload):
+    """What a workload runs that the initramfs has not."""
+    if isinstance(workload, c.Fio):
+        return ["mkfs.xfs", "iostat"]
+    return list(getattr(workload, "programs", ()))
 
 
 def guest_files(modules, numbered):
@@ -81,10 +127,21 @@ def guest_files(modules, numbered):
     files = ["%s:/%s" % (os.path.join(HERE, part), part) for part in PARTS]
     files += ["%s:/modules/%s" % (path, os.path.basename(path))
               for path in modules]
-    if any(isinstance(c.WORKLOADS[cell.workload], c.Fio)
-           for _, cell in numbered):
-        files += with_libraries("mkfs.xfs") + with_libraries("iostat")
+    for program in dict.fromkeys(
+            name for _, cell in numbered
+            for name in programs_of(c.WORKLOADS[cell.workload])):
+        files += (postgres_files() if program == "postgres" else
+                  with_libraries(program))
     return tuple(dict.fromkeys(files))
+
+
+def prepare_loads():
+    """The programs of others, and what they are watched with."""
+    if subprocess.run(["sh", os.path.join(ROOT, "scripts/fetch_loads.sh")],
+                      check=False).returncode:
+        raise LabError("the programs of others cannot be had, see above")
+    kernel.quiet(["gcc", "-O2", "-static", "-o", LOADS + "/bin/disk_rate",
+                  os.path.join(HERE, "disk_rate.c")], "disk_rate")
 
 
 # --- boots -------------------------------------------------------------------
@@ -126,7 +183,7 @@ class Lab:
     """Kernels, modules and the initramfs, and what guests have said."""
 
     def __init__(self, wanted, known):
-        self.known = {**known, c.NVME: NVME_PROFILE}
+        self.known = {**known, **DRIVERS}
         self.total = len(wanted)
         self.found = {}
         self.fio = {}
@@ -135,6 +192,9 @@ class Lab:
         names = list(dict.fromkeys(cell.kernel for cell in wanted))
         self.modules = {name: kernel.model(c.BUILDS[name]) for name in names}
         self.initramfs = guest.initramfs()
+        if any(isinstance(c.WORKLOADS[cell.workload], foreign.Watched)
+               for cell in wanted):
+            prepare_loads()
         self.start = time.monotonic()
 
     def take(self, line):

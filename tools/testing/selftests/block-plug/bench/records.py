@@ -3,6 +3,7 @@
 import json
 
 import cells as c
+import foreign
 import profiles
 
 # What remains is the tick, and interrupts that hit another task.
@@ -102,9 +103,27 @@ def of_fio(profile, number, words, text):
     return figures
 
 
+def of_foreign(cell, profile, number, words):
+    """The figures of a program that was watched, or that did its work."""
+    block = c.WORKLOADS[cell.workload].block
+    done, ns = number.get("ops"), number.get("us", 0) * 1000
+    if done is None:
+        done, ns = number["bytes"] / block, number["ns"]
+    ios = number.get("all_bytes", number["bytes"]) / block
+    return {
+        "iops": round(done * 1e9 / ns * profiles.scale(profile), 1),
+        "requests_per_io": per(number["dev_commands"], ios),
+        "doorbells_per_io": per(number.get("dev_doorbells"), ios),
+        "in_force": words["in_force"], "nomerges": number["nomerges"],
+    }
+
+
 def make(cell, profile, words, fio, commit):
     """One measured cell, for the result file."""
     number = numbers(words)
-    figures = (of_fio(profile, number, words, fio) if fio else
-               of_load(cell, profile, number))
+    if isinstance(c.WORKLOADS[cell.workload], foreign.Watched):
+        figures = of_foreign(cell, profile, number, words)
+    else:
+        figures = (of_fio(profile, number, words, fio) if fio else
+                   of_load(cell, profile, number))
     return {**head(cell, profile, commit), **figures}

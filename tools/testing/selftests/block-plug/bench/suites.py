@@ -3,6 +3,7 @@
 import dataclasses
 
 import cells
+import loads
 import profiles
 import regret
 import rfc
@@ -134,6 +135,16 @@ SUITES = {suite.name: suite for suite in (
           "iostat's merges and request size as they say.", MODEL_NOTE,
           nomerges, columns=("iops", "ratio", "wrqm_per_s", "request_kb",
                              "requests_per_io", "lat_us.mean")),
+    Suite("loads",
+          "Software that others wrote loses nothing to adaptive that it has "
+          "with always or nomerges=2.",
+          MODEL_NOTE + " A load is watched from outside, in the I/Os that its "
+          "disk completes in a stretch of time; a file system's own count, "
+          "too. db- and pg- are operations per second, as db_bench and "
+          "pgbench say, and requests per 4K. adaptive learns for %d ms of a "
+          "real machine; doorbells and requests per I/O count these, too."
+          % cells.LEARN_MS, loads.make, details=loads.text,
+          columns=("iops", "ratio", "requests_per_io", "doorbells_per_io")),
     Suite("poll",
           "One 4K read at a time is faster polled, under every policy alike.",
           MODEL_NOTE, poll),

@@ -1,0 +1,157 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Makes sure that build/cache/loads holds what "make bench SUITE=loads" runs and
+# the machine need not have installed:
+#
+#	bin/io_uring	fio's t/io_uring, built from Debian's source of fio
+#	root/		RocksDB's db_bench and PostgreSQL, of Debian's packages
+#	pgdata.tar	a cluster of that PostgreSQL with pgbench's tables
+#
+# Unpacked, not installed: PostgreSQL's package would start a server. apt
+# downloads all of it, so that signatures are checked against Debian's keyring,
+# with sources and state of its own: the machine's are neither read nor changed.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$here/lib.sh"
+
+root=${PLUG_POLICY_ROOT:-$(dirname "$here")}
+loads=${PLUG_POLICY_BUILD:-$root/build}/cache/loads
+state=$loads/apt
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# This Debian's own: the programs are linked with its libraries.
+write_sources() {
+	suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	cat >"$state/src.sources" <<-END
+		Types: deb deb-src
+		URIs: $mirror
+		Suites: $suite
+		Components: main
+		Signed-By: $keyring
+	END
+}
+
+# quiet WHAT COMMAND...: its output is shown only if it fails
+quiet() {
+	what=$1
+	shift
+	"$@" >"$loads/log" 2>&1 || {
+		tail -n 20 "$loads/log" >&2
+		die "$what failed"
+	}
+}
+
+# apt PROGRAM...: the machine's list of packages is only read, for what need not
+# be fetched. Sandbox: apt's own user cannot write below a home directory.
+apt() {
+	program=$1
+	shift
+	"$program" \
+		-o Dir::Etc::sourcelist="$state/src.sources" \
+		-o Dir::Etc::sourceparts=- \
+		-o Dir::State="$state" \
+		-o Dir::State::Lists="$state/lists" \
+		-o Dir::State::status=/var/lib/dpkg/status \
+		-o Dir::Cache="$state" \
+		-o Debug::NoLocking=true \
+		-o APT::Sandbox::User=root \
+		-o APT::Get::AllowUnauthenticated=false \
+		-o Acquire::AllowInsecureRepositories=false \
+		-o Acquire::Languages=none \
+		-o Acquire::Retries=3 "$@"
+}
+
+# --reinstall: what is installed is fetched, too.
+fetch_packages() {
+	postgres=$(apt apt-cache depends postgresql |
+		sed -n 's/^ *Depends: \(postgresql-[0-9]*\)$/\1/p')
+	step "fetch rocksdb-tools and $postgres"
+	quiet "download" apt apt-get install --reinstall --download-only -y \
+		--allow-downgrades --no-install-recommends \
+		"$postgres" rocksdb-tools
+	for deb in "$state"/archives/*.deb; do
+		quiet "unpacking ${deb##*/}" dpkg-deb -x "$deb" "$loads/root"
+	done
+	find "$loads/root" -type f \( -name '*.so*' -o -perm -100 \) \
+		-exec strip --strip-unneeded {} + 2>/dev/null || :
+}
+
+# Without what this processor has and an emulated one has not, and without
+# libraries that a guest would need.
+build_io_uring() {
+	step "fetch fio's source and build t/io_uring"
+	(cd "$state" && quiet "download of fio" apt apt-get source fio)
+	cd "$state"/fio-*/
+	quiet "configure of fio" ./configure --disable-native --build-static
+	quiet "build of t/io_uring" make -j"$(nproc)" t/io_uring
+	mkdir -p "$loads/bin"
+	strip -o "$loads/bin/io_uring" t/io_uring
+	cd "$loads"
+}
+
+# as_nobody PROGRAM...: PostgreSQL refuses to be root's
+as_nobody() {
+	program=$1
+	shift
+	quiet "$program" setpriv --reuid=nobody --clear-groups env LC_ALL=C \
+		LD_LIBRARY_PATH="$work/usr/lib/$(gcc -print-multiarch)" \
+		"$(echo "$work"/usr/lib/postgresql/*/bin/"$program")" "$@"
+}
+
+# What it has is small, so that a guest reads it from the disk and not from
+# memory of its own; nothing happens by the clock.
+configure_cluster() {
+	cat >>"$work/pgdata/postgresql.conf" <<-END
+		listen_addresses = ''
+		unix_socket_directories = '/tmp'
+		shared_buffers = 1MB
+		wal_level = minimal
+		max_wal_senders = 0
+		min_wal_size = 2MB
+		max_wal_size = 4MB
+		dynamic_shared_memory_type = mmap
+		max_parallel_workers_per_gather = 0
+		jit = off
+		autovacuum = off
+		timezone = GMT
+		log_timezone = GMT
+	END
+}
+
+# Where nobody can enter, which is not so below everybody's home.
+make_cluster() {
+	step "make PostgreSQL's cluster, with pgbench's tables"
+	work=$(mktemp -d)
+	cp -R "$loads/root/usr" "$work/usr"
+	mkdir "$work/pgdata"
+	chmod 755 "$work"
+	chown nobody "$work" "$work/pgdata"
+	as_nobody initdb -D "$work/pgdata" -U postgres -A trust --no-sync \
+		--wal-segsize=1
+	configure_cluster
+	as_nobody pg_ctl -s -w -D "$work/pgdata" -l "$work/log" \
+		-o "-k $work" start
+	as_nobody pgbench -h "$work" -U postgres -q -i -s 1 postgres
+	as_nobody pg_ctl -s -w -D "$work/pgdata" -m fast stop
+	tar -C "$work" -cf "$loads/pgdata.tar" pgdata
+	rm -rf "$work"
+}
+
+version=$(sha256sum <"$0")
+[ "$(cat "$loads/done" 2>/dev/null)" != "$version" ] || exit 0
+[ -r "$keyring" ] ||
+	die "$keyring is missing: install debian-archive-keyring"
+rm -rf "$loads"
+mkdir -p "$state/lists/partial" "$state/archives/partial" "$loads/root"
+write_sources
+step "look for fio, rocksdb-tools and PostgreSQL"
+quiet "apt-get update" apt apt-get --error-on=any update
+fetch_packages
+build_io_uring
+make_cluster
+rm -rf "$state"
+echo "$version" >"$loads/done"
+step "have $loads"
