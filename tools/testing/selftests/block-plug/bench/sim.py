@@ -21,6 +21,7 @@ import simrun
 from simreport import plugreport
 
 PROGRESS = 10                   # seconds
+CONFIGS = 5000
 
 
 class Sweep:
@@ -77,21 +78,22 @@ def progress(done, count, start):
 def report(records, seed):
     """What all of it says; printed, and returned for the file."""
     found = simreport.summaries(records)
-    by_class = simreport.by_class(records)
-    print("\n".join([
-        "", simreport.regret_table(found), "",
-        simreport.class_table(by_class), "",
-        simreport.open_table(records), "",
-        simreport.worst(records, seed), "", simreport.goals(found)]))
-    return {"regret": found, "classes": by_class,
+    traits = simreport.by_trait(records)
+    print("\n\n".join([
+        "", simreport.regret_table(found), simreport.trait_table(traits),
+        simreport.beside_table(records), simreport.share_table(records),
+        simreport.open_table(records), simreport.worst(records, seed),
+        simreport.goals(found)]))
+    return {"regret": found, "traits": traits,
             "goals": simreport.goals(found)}
 
 
 def sweep(args):
     """Everything."""
+    count = args.configs or CONFIGS
     print("sim: seed %d, %d configurations, %d jobs" % (
-        args.seed, args.configs, args.jobs), flush=True)
-    records = Sweep(args.jobs).run(args.seed, args.configs)
+        args.seed, count, args.jobs), flush=True)
+    records = Sweep(args.jobs).run(args.seed, count)
     result = {"seed": args.seed, **report(records, args.seed),
               "records": records}
     path = os.path.join(simrun.OUT, "result.json")
@@ -141,8 +143,8 @@ def number(low, high):
 def arguments(words):
     """Command line; exits with 2 if it can not be used."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--configs", type=number(1, 10**7), default=10000,
-                        help="how many configurations (default: 10000)")
+    parser.add_argument("--configs", type=number(1, 10**7),
+                        help="how many configurations (default: %d)" % CONFIGS)
     parser.add_argument("--seed", type=number(0, 2**63), default=1,
                         help="that they are drawn from (default: 1)")
     parser.add_argument("--jobs", type=number(1, 1024),

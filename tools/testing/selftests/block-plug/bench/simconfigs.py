@@ -8,7 +8,7 @@ import dataclasses
 import math
 import random
 
-KINDS = ("closed", "wait", "open")
+KINDS = ("closed", "wait", "open", "change")
 MOST_IN_FLIGHT = 8192           # of all queues, or a sweep takes too long
 EARLY_NS = 50_000_000
 
@@ -18,39 +18,108 @@ MEASURED = 48_000
 EARLY = 500_000
 PER_QUEUES = 8
 
+# Phases that alternate: how long, I/Os of the faster one, and of all of them.
+PHASE_NS = (1e7, 1e9)
+PHASE_IOS = (2_000, 400_000)
+CHANGE_IOS = 1_600_000
+MAX_CYCLES = 10
+# Bursts that are measured: so many pairs, at least.
+BURSTS = 8
+MAX_NS = 10**12                 # that plugsim measures
+
+CLASSES = ("one queue", "several queues", "several submitters", "changing",
+           "open loop")
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A device, CPUs, and the loads that the queues have in turn."""
+
+    words: dict
+    loads: tuple
+
+    def text(self):
+        """As plugsim reads it."""
+        return text(self.words) + " " + " also ".join(map(text, self.loads))
+
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """A device and its load; the second phase, if there is one, is the first
-    with some words changed."""
+    """Devices and their loads; a second phase alternates with the first."""
 
     index: int
     kind: str
     queues: dict                # words of the run
-    phases: tuple               # words of each phase
+    phases: tuple
+    period: int = 0             # ns of a phase, if they alternate
 
     def line(self, group, seed, early=True):
         """What plugsim reads. early: with a first part as long as adaptive's;
         a fixed group needs none but for the queues to fill."""
-        scale = max(1, self.queues["hctxs"] / PER_QUEUES)
-        fill = 2000 + 2 * self.in_flight()
-        lengths = {"warm": EARLY_NS,
-                   "ios": int(MEASURED * scale / len(self.phases)),
-                   "warm_ios": int(EARLY * scale) if early else fill}
         words = {"name": self.index, "seed": seed, "group": group,
-                 **self.queues, **self.phases[0], **lengths}
-        return " then ".join([text(words), *map(text, self.phases[1:])])
+                 **self.queues, **self.lengths(early)}
+        return text(words) + " " + " then ".join(
+            phase.text() for phase in self.phases)
+
+    def lengths(self, early):
+        """How much is simulated. Of phases that alternate all is measured;
+        of bursts, whole ones."""
+        scale = max(1, self.queues["hctxs"] / PER_QUEUES)
+        if self.period:
+            ios = self.period * sum(self.rate(phase) for phase in self.phases)
+            return {"warm": 0, "time": self.period, "ios": 1 << 40,
+                    "cycles": int(min(MAX_CYCLES,
+                                      max(2, CHANGE_IOS / ios)))}
+        fill = 2000 + 2 * self.in_flight()
+        words = {"warm": EARLY_NS, "ios": int(MEASURED * scale),
+                 "warm_ios": int(EARLY * scale) if early else fill}
+        load, = self.phases[0].loads[-1:]
+        if load.get("pause"):
+            cycle = load["burst"] + load["pause"]
+            on = load["burst"] * self.rate(self.phases[0])
+            words.update(ios=1 << 40, time=2 * cycle * min(
+                MAX_NS // cycle // 2,
+                max(BURSTS, int(MEASURED * scale / on / 2))))
+        return words
+
+    def rate(self, phase):
+        """I/Os per ns, about."""
+        share = self.tasks() / len(phase.loads)
+        return sum(share * capacity({**phase.words, **load}, self.queues)
+                   for load in phase.loads)
+
+    def tasks(self):
+        """Submitters."""
+        return self.queues["hctxs"] * self.queues["tasks"]
 
     def in_flight(self):
-        """Most requests in flight."""
-        return (self.queues["hctxs"] * self.queues["tasks"] *
-                max(phase["depth"] for phase in self.phases
-                    if "depth" in phase))
+        """Most I/Os in flight."""
+        return self.tasks() * max(load["depth"] for phase in self.phases
+                                  for load in phase.loads)
 
-    def last(self):
-        """All words of the last phase."""
-        return {key: value for phase in self.phases
-                for key, value in phase.items()}
+    def traits(self):
+        """What else it is like, by name; of the first phase's last load."""
+        words = {**self.phases[0].words, **self.phases[0].loads[-1]}
+        found = ["latency " + latency_class(words),
+                 range_class("batch", words["batch"], (1, 4, 16, 32)),
+                 ("polled", "interrupts", "interrupts of another core")[
+                     words["irq_core"]] + ", " + self.kind,
+                 "units limit" if words["units"] else "no limit of units"]
+        for name, has in (("sequential", words["seq"]),
+                          ("bursts", "pause" in words),
+                          ("submissions of any size", words["ragged"]),
+                          ("queues with mixed loads",
+                           len(self.phases[0].loads) > 1)):
+            found += [name] if has else []
+        return found
+
+    def of_class(self):
+        """Which of CLASSES this is in."""
+        if self.kind in ("open", "change"):
+            return CLASSES[4 if self.kind == "open" else 3]
+        if self.queues["tasks"] > 1:
+            return CLASSES[2]
+        return CLASSES[self.queues["hctxs"] > 1]
 
 
 def text(words):
@@ -118,20 +187,56 @@ def core(rng):
         taken = log_int(rng, 5_000, 1_000_000)
         words.update(steal=taken,
                      steal_every=int(taken * log_uniform(rng, 20, 500)))
-    if rng.random() < 0.1:
-        words["merge"] = log_int(rng, 1, 90)
+    words["join"] = int(words["submit"] * rng.uniform(0.7, 1))
+    words["reap_join"] = int(words["reap"] * rng.uniform(0.6, 1))
     return words
+
+
+def sizes(rng):
+    """Of I/Os and requests; half of the devices have a link that counts."""
+    size = rng.choices([4096, 16384, 65536, 131072], [7, 1, 1, 1])[0]
+    words = {"size": size,
+             "max_size": max(size, rng.choice([130048, 131072, 524288]))}
+    if rng.random() < 0.5:
+        words["transfer"] = int(size / log_uniform(rng, 3, 14))
+    return words
+
+
+def places(rng):
+    """Most loads are random, others have streams."""
+    if rng.random() < 0.75:
+        return {"seq": 0, "streams": 1}
+    return {"seq": 100 if rng.random() < 0.5 else log_int(rng, 10, 100),
+            "streams": rng.choice([1, 1, 2, 4])}
 
 
 def load(rng, kind, most):
     """Depth, and how many at a time."""
     if kind == "wait":
         depth = log_int(rng, 1, min(128, most))
-        return {"depth": depth, "batch": depth, "complete": depth}
-    depth = log_int(rng, 1, min(1024, most))
-    batch = log_int(rng, 1, min(128, depth))
-    complete = batch if rng.random() < 0.5 else log_int(rng, 1, batch)
-    return {"depth": depth, "batch": batch, "complete": complete}
+        words = {"depth": depth, "batch": depth, "complete": depth}
+    else:
+        depth = log_int(rng, 1, min(1024, most))
+        batch = log_int(rng, 1, min(128, depth))
+        complete = batch if rng.random() < 0.5 else log_int(rng, 1, batch)
+        words = {"depth": depth, "batch": batch, "complete": complete}
+    return {**words, "ragged": int(rng.random() < 0.2), **places(rng)}
+
+
+def bursts(rng, latency):
+    """On and off, each for some round trips."""
+    return {"burst": int(min(5e7, latency * log_uniform(rng, 5, 500))),
+            "pause": int(min(5e7, latency * log_uniform(rng, 1, 100)))}
+
+
+def loads_of(rng, kind, most, queues, latency):
+    """One load, or queues that differ."""
+    mixed = kind == "closed" and queues["hctxs"] > 1 and rng.random() < 0.4
+    loads = [load(rng, kind, most) for _ in range(rng.randint(2, 4) if mixed
+                                                  else 1)]
+    if kind in ("closed", "wait") and rng.random() < 0.15:
+        loads[-1].update(bursts(rng, latency))
+    return tuple(loads)
 
 
 def mean_of(words, key):
@@ -152,16 +257,40 @@ def latency_of(words):
     return longer * (mean_of(words, "lat") + mean_of(words, "service"))
 
 
+def latency_class(words):
+    """Of the device."""
+    latency = latency_of(words)
+    for limit, name in ((1e4, "below 10 us"), (1e5, "10 to 100 us"),
+                        (1e6, "100 us to 1 ms")):
+        if latency < limit:
+            return name
+    return "1 ms and more"
+
+
+def range_class(what, value, limits):
+    """Such as "batch 2 to 4"."""
+    low = 1
+    for limit in limits:
+        if value <= limit:
+            break
+        low = limit + 1
+    else:
+        return "%s %d and more" % (what, low)
+    return "%s %d" % (what, low) if low == limit else "%s %d to %d" % (
+        what, low, limit)
+
+
 def capacity(words, queues):
-    """Requests per ns that any group size manages, about: of a task."""
+    """I/Os per ns that any group size manages, about: of a task."""
+    tasks = queues["hctxs"] * queues["tasks"]
     cpu = 2 * words["submit"] + words["reap"] + words["doorbell"]
     if words["irq_core"]:
         cpu += words["irq"] + words["wake"]
     limits = [1 / cpu, words["depth"] / (latency_of(words) + 10 * cpu)]
     if words["units"]:
-        tasks = queues["hctxs"] * queues["tasks"]
-        limits.append(words["units"] * mean_of(words, "service") /
-                      latency_of(words) / mean_of(words, "service") / tasks)
+        limits.append(words["units"] / latency_of(words) / tasks)
+    if words.get("transfer"):
+        limits.append(1 / words["transfer"] / tasks)
     return min(limits)
 
 
@@ -172,28 +301,41 @@ def arrivals(rng, words, queues):
             "poisson": rng.randint(0, 1)}
 
 
-def next_phase(rng, kind, most):
-    """What changes: the device, the load, or both."""
-    what = rng.choice(["device", "load", "both"])
-    words = {}
-    if what != "load":
+def changed(rng, phase, most):
+    """Another phase: its device is another one, its load, or its depth."""
+    what = rng.choice(["device", "load", "depth", "all"])
+    words, loads = dict(phase.words), phase.loads
+    if what in ("device", "all"):
         words.update({"mix": 0, "mix_factor": 1, "stall": 0}, **device(rng))
-    if what != "device":
-        words.update(load(rng, kind, most))
-    return words
+    if what in ("load", "all"):
+        loads = (load(rng, rng.choice(["closed", "wait"]), most),)
+    elif what == "depth":
+        depth = log_int(rng, 1, min(1024, most))
+        loads = ({**loads[0], **{key: min(depth, loads[0][key])
+                                 for key in ("batch", "complete")},
+                  "depth": depth},)
+    return Phase(words, loads)
+
+
+def alternating(rng, config, most):
+    """That configuration, and another phase in turn with it."""
+    both = (*config.phases, changed(rng, config.phases[0], most))
+    low, high = (ios / max(map(config.rate, both)) for ios in PHASE_IOS)
+    period = min(max(log_uniform(rng, *PHASE_NS), low), high)
+    period = min(max(period, PHASE_NS[0]), PHASE_NS[1])
+    return dataclasses.replace(config, phases=both, period=int(period))
 
 
 def generate(seed, index):
     """Configuration number index of a seed."""
     rng = random.Random("%d/%d" % (seed, index))
-    kind = rng.choices(KINDS, [6, 2, 2])[0]
-    queues = {"hctxs": log_int(rng, 2, 64) if rng.random() < 0.2 else 1,
+    kind = rng.choices(KINDS, [5, 2, 2, 2])[0]
+    queues = {"hctxs": log_int(rng, 2, 64) if rng.random() < 0.25 else 1,
               "tasks": rng.randint(2, 4) if rng.random() < 0.15 else 1}
     most = MOST_IN_FLIGHT // (queues["hctxs"] * queues["tasks"])
-    words = {**device(rng), **core(rng), **load(rng, kind, most)}
+    words = {**device(rng), **core(rng), **sizes(rng)}
+    loads = loads_of(rng, kind, most, queues, latency_of(words))
     if kind == "open":
-        words.update(arrivals(rng, words, queues))
-    phases = [words]
-    if kind != "open" and rng.random() < 0.15:
-        phases.append(next_phase(rng, kind, most))
-    return Configuration(index, kind, queues, tuple(phases))
+        loads[0].update(arrivals(rng, {**words, **loads[0]}, queues))
+    config = Configuration(index, kind, queues, (Phase(words, loads),))
+    return alternating(rng, config, most) if kind == "change" else config

@@ -31,12 +31,17 @@ def quantile(values, part):
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
+def mean(values):
+    """Of at least one."""
+    return sum(values) / len(values)
+
+
 def summary(values, first=None):
     """Mean, some quantiles, worst. first: what the mean is taken of."""
     if not values:
         return None
     first = first or values
-    return {"n": len(values), "mean": sum(first) / len(first),
+    return {"n": len(values), "mean": mean(first),
             "p50": quantile(values, 0.5), "p90": quantile(values, 0.9),
             "p99": quantile(values, 0.99), "worst": max(values)}
 
@@ -46,75 +51,37 @@ def field(records, name):
     return [record[name] for record in records if name in record]
 
 
+def closed(records):
+    """Those whose throughput is a matter of the group size."""
+    return [record for record in records if record["kind"] != "open"]
+
+
 def summaries(records):
     """Of everything that is a regret.
 
     Looking again lowers what chance had made large, and leaves what it had
     made small: quantiles are of the second look, the mean of the first.
     """
-    closed = [record for record in records if record["kind"] != "open"]
-    rows = {"adaptive": "regret", "always": "always",
-            "adaptive, second half": "late", "adaptive, first 50 ms": "early",
-            "adaptive, 50 ms from change": "changed"}
-    return {name: summary(field(closed, key), field(closed, "first_" + key))
-            for name, key in rows.items()}
+    some = closed(records)
+    rows = {"adaptive": (some, "regret"), "always": (some, "always"),
+            "adaptive, second half": (some, "late"),
+            "adaptive, first 50 ms": (some, "early")}
+    for name in simconfigs.CLASSES[:-1]:
+        of_class = [one for one in some if one["class"] == name]
+        rows[name] = (of_class, "regret")
+        rows[name + ", always"] = (of_class, "always")
+    return {name: summary(field(ones, key), field(ones, "first_" + key))
+            for name, (ones, key) in rows.items()}
 
 
-def latency_class(record):
-    """Of the device, in the last phase."""
-    words = words_of(record)
-    latency = simconfigs.latency_of(words)
-    for limit, name in ((1e4, "below 10 us"), (1e5, "10 to 100 us"),
-                        (1e6, "100 us to 1 ms")):
-        if latency < limit:
-            return name
-    return "1 ms and more"
-
-
-def words_of(record):
-    """Words of the last phase of a record's line."""
-    words = {}
-    for pair in record["line"].replace(" then ", " ").split():
-        key, value = pair.split("=")
-        words[key] = int(value) if value.isdigit() else value
-    return words
-
-
-def range_class(what, value, limits):
-    """Such as "batch 2 to 4"."""
-    low = 1
-    for limit in limits:
-        if value <= limit:
-            break
-        low = limit + 1
-    else:
-        return "%s %d and more" % (what, low)
-    return "%s %d" % (what, low) if low == limit else "%s %d to %d" % (
-        what, low, limit)
-
-
-def classes(record):
-    """The classes that a record belongs to."""
-    words = words_of(record)
-    return ["latency " + latency_class(record),
-            range_class("batch", words["batch"], (1, 4, 16, 32)),
-            range_class("queues", record["hctxs"], (1, 8)),
-            ("polled, ", "interrupts, ", "interrupts of another core, ")[
-                words["irq_core"]] + record["kind"],
-            "units limit" if words["units"] else "no limit of units",
-            "%d phase%s" % (record["line"].count(" then ") + 1,
-                            "s" if " then " in record["line"] else "")]
-
-
-def by_class(records):
-    """{class: (n, mean of adaptive, mean of always)}"""
+def by_trait(records):
+    """{trait: (n, mean of adaptive, mean of always)}"""
     found = {}
-    for record in records:
-        for name in classes(record) if record["kind"] != "open" else ():
+    for record in closed(records):
+        for name in record["traits"]:
             found.setdefault(name, []).append(record)
-    return {name: (len(some),
-                   sum(one["first_regret"] for one in some) / len(some),
-                   sum(one["first_always"] for one in some) / len(some))
+    return {name: (len(some), mean(field(some, "first_regret")),
+                   mean(field(some, "first_always")))
             for name, some in sorted(found.items())}
 
 
@@ -138,11 +105,40 @@ def regret_table(found):
     return lines(rows)
 
 
-def class_table(found):
-    """Means of the classes as text."""
-    rows = [["class", "n", "adaptive", "always"]]
+def trait_table(found):
+    """Means of the traits as text."""
+    rows = [["regret, mean", "n", "adaptive", "always"]]
     rows += [[name, str(n), percent(adaptive), percent(always)]
              for name, (n, adaptive, always) in found.items()]
+    return lines(rows)
+
+
+def beside_table(records):
+    """What adaptive does besides, by class."""
+    rows = [["mean", "n", "doorbells/IO", "always", "best", "requests/IO",
+             "always", "best"]]
+    for name in simconfigs.CLASSES:
+        some = [one for one in records if one["class"] == name]
+        if some:
+            rows.append([name, str(len(some)), *(
+                "%.3f" % mean(field(some, key + group))
+                for key in ("doorbells", "requests")
+                for group in ("", "_always", "_best"))])
+    return lines(rows)
+
+
+def share_table(records):
+    """Shares of submitters, where there are some."""
+    some = [one for one in closed(records) if "least" in one]
+    if not some:
+        return "no second submitter"
+    rows = [["share of a submitter / under always", "n", "mean", "p1 or p99",
+             "worst"]]
+    for name, extreme in (("least", min), ("largest", max)):
+        values = field(some, name)
+        rows.append([name, str(len(values)), *("%.3f" % value for value in (
+            mean(values), quantile(values, 0.01 if extreme is min else 0.99),
+            extreme(values)))])
     return lines(rows)
 
 
@@ -151,7 +147,8 @@ def open_table(records):
     some = [record for record in records if record["kind"] == "open"]
     rows = [["open loop: adaptive / always", "n", "mean", "p50", "p90", "p99",
              "worst"]]
-    for name, key in (("mean latency", "latency"), ("p99 latency", "p99")):
+    for name, key in (("mean latency", "latency"), ("p99 latency", "p99"),
+                      ("p99 latency, first 50 ms", "early_p99")):
         one = summary(field(some, key))
         if one:
             rows.append([name, str(one["n"]), *(
@@ -168,10 +165,9 @@ def replay(record, seed):
 
 def worst(records, seed, most=10):
     """The worst ones as text."""
-    closed = [record for record in records if record["kind"] != "open"]
-    closed.sort(key=lambda record: -record["regret"])
+    some = sorted(closed(records), key=lambda record: -record["regret"])
     found = ["worst ten:"]
-    for record in closed[:most]:
+    for record in some[:most]:
         found.append("%7s  best %2d, adaptive ends at %g (always: %s)  %s" % (
             percent(record["regret"]), record["best"], record["final"],
             percent(record["always"]), replay(record, seed)))
@@ -209,14 +205,14 @@ def cumulative(values):
 
 def regret_plot(records):
     """Regret distribution: always and adaptive."""
-    closed = [record for record in records if record["kind"] != "open"]
+    some = closed(records)
     script = []
     for name, key in (("always", "always"), ("adaptive", "regret")):
         script += datablock(name.replace("-", ""),
-                            cumulative(field(closed, key)))
+                            cumulative(field(some, key)))
     script += MARGINS + [
         plugreport.label("Regret to the best fixed group, %d configurations"
-                         % len(closed), "screen 0.09, screen 0.94", 14),
+                         % len(some), "screen 0.09, screen 0.94", 14),
         "set logscale x", "set xrange [0.01:100]", "set yrange [0:100]",
         plugreport.GRID, "set key bottom right", "set xlabel "
         '"regret, % (0.01: that, or less)"',
@@ -250,7 +246,7 @@ def step_plot(samples):
 def plots(records):
     """Write both; their paths."""
     made = [("phases", step_plot(simrun.trace(STEPS)))]
-    if any(record["kind"] != "open" for record in records):
+    if closed(records):
         made.append(("regret", regret_plot(records)))
     paths = []
     for name, plot in made:

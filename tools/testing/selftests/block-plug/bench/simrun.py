@@ -23,24 +23,24 @@ ALWAYS = 32
 GROUPS = (1, 2, 4, 8, 16, 32)
 AGAIN = 0.015                   # a regret that is looked at again, ...
 AGAIN_SEEDS = 4                 # ... with so many seeds
-ENOUGH = 2000                   # requests that make the first part a figure
+ENOUGH = 2000                   # I/Os that make the first part a figure
 
 # What the mean is taken of.
-FIRST = ("regret", "always", "late", "early", "changed")
+FIRST = ("regret", "always", "late", "early")
 
 
 class SimError(Exception):
     """Something broke; the text says what."""
 
 
-def build():
-    """Compile the simulator, if need be."""
+def build(*words):
+    """Compile the simulator, if need be; words: for make, see Makefile."""
     if not os.path.isdir(os.path.join(TREE, "tools/include")):
         raise SimError("build/linux-7.3 is missing; run: make tree")
     done = subprocess.run(
         ["make", "-s", "-C", os.path.join(HERE, "plugsim"), "OUT=" + OUT,
-         "TREE=" + TREE], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, check=False)
+         "TREE=" + TREE, *words], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         raise SimError("plugsim does not compile:\n" + done.stdout)
 
@@ -48,9 +48,9 @@ def build():
 class Engine:
     """A plugsim that takes one line after the other."""
 
-    def __init__(self):
+    def __init__(self, program=PROGRAM):
         self.process = subprocess.Popen(
-            [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True)
 
     def run(self, line):
@@ -89,16 +89,17 @@ def trace(line):
 
 def groups_of(config):
     """Groups that differ: a plug never holds more than a submission."""
-    most = max(phase.get("batch", 1) for phase in config.phases)
+    most = max(load["batch"] for phase in config.phases
+               for load in phase.loads)
     return [group for group in GROUPS if group < most or group == ALWAYS]
 
 
-def best_of(runs, phase):
+def best_of(runs):
     """The fastest group, given {group: result} of some seeds; the larger of
     two that are equal."""
     groups = [group for group in runs[0] if group != ADAPTIVE]
     return max(groups, key=lambda group: (sum(
-        one[group]["phases"][phase]["iops"] for one in runs), group))
+        one[group]["all"]["iops"] for one in runs), group))
 
 
 class Judge:
@@ -112,72 +113,102 @@ class Judge:
         return {group: self.engine.run(self.config.line(group, seed, early))
                 for group in groups}
 
-    def best(self, runs):
-        """The best group of each phase."""
-        return [best_of(runs, phase)
-                for phase in range(len(self.config.phases))]
-
     def look(self):
-        """Choose with short runs, measure those that matter: [(best group of
-        each phase, {group: result})]."""
-        best = self.best([self.run(groups_of(self.config), 1, early=False)])
-        return [(best, self.run(sorted({ADAPTIVE, ALWAYS, *best}), 2))]
+        """Choose with short runs, measure those that matter: [(best group,
+        {group: result})]."""
+        best = best_of([self.run(groups_of(self.config), 1, early=False)])
+        return [(best, self.run(sorted({ADAPTIVE, ALWAYS, best}), 2))]
 
     def look_again(self):
         """The same of more seeds, all groups at length."""
         groups = [ADAPTIVE, *groups_of(self.config)]
         runs = [self.run(groups, 3 + seed) for seed in range(AGAIN_SEEDS)]
-        return [(self.best(runs[:seed] + runs[seed + 1:]), runs[seed])
+        return [(best_of(runs[:seed] + runs[seed + 1:]), runs[seed])
                 for seed in range(AGAIN_SEEDS)]
 
 
-def regret(rounds, group, phase, field):
-    """Of a group, over what look() or look_again() found."""
-    own = sum(runs[group]["phases"][phase][field] for _, runs in rounds)
-    best = sum(runs[chosen[phase]]["phases"][phase][field]
-               for chosen, runs in rounds)
+def regret(rounds, group, figure):
+    """Of a group, over what look() or look_again() found; figure: of a
+    result."""
+    own = sum(figure(runs[group]) for _, runs in rounds)
+    best = sum(figure(runs[chosen]) for chosen, runs in rounds)
     return 1 - own / best if best else 0.0
 
 
-def early_counts(runs, phase):
-    """Is the first part long enough for a figure?"""
-    return min(run["phases"][phase]["early_ios"]
-               for run in runs.values()) >= ENOUGH
+def of_all(key):
+    """That figure of all that was measured."""
+    return lambda result: result["all"][key]
 
 
-def latency_ratio(rounds, field):
+def of_phase(key):
+    """That figure of the first phase."""
+    return lambda result: result["phases"][0][key]
+
+
+def mean(rounds, group, key):
+    """Of a group, or of the best ones if it is None."""
+    return sum(runs[chosen if group is None else group]["all"][key]
+               for chosen, runs in rounds) / len(rounds)
+
+
+def ratio(rounds, figure):
     """Adaptive to always."""
-    own, always = (sum(runs[group]["phases"][-1][field]
-                       for _, runs in rounds) for group in (ADAPTIVE, ALWAYS))
+    own, always = (sum(figure(runs[group]) for _, runs in rounds)
+                   for group in (ADAPTIVE, ALWAYS))
     return own / always if always else 1.0
 
 
-def figures(rounds):
+def shares(rounds):
+    """The least and the largest share of a submitter, each compared with what
+    it has under always."""
+    found = []
+    for _, runs in rounds:
+        own, always = runs[ADAPTIVE]["ios"], runs[ALWAYS]["ios"]
+        scale = sum(always) / max(1, sum(own))
+        found += [scale * one / other
+                  for one, other in zip(own, always) if other]
+    return {"least": min(found), "largest": max(found)} if found else {}
+
+
+def stationary(rounds):
+    """Figures of a load that has a first part: if that has enough I/Os."""
+    found = {"late": regret(rounds, ADAPTIVE, of_phase("late"))}
+    if min(run["phases"][0]["early_ios"] for _, runs in rounds
+           for run in runs.values()) >= ENOUGH:
+        found["early"] = regret(rounds, ADAPTIVE, of_phase("early"))
+    return found
+
+
+def figures(config, rounds):
     """What the rounds say."""
-    last, early = len(rounds[0][0]) - 1, {}
-    for name, phase in (("early", 0), ("changed", last)):
-        counts = all(early_counts(runs, phase) for _, runs in rounds)
-        if counts and (name == "early" or last):
-            early[name] = regret(rounds, ADAPTIVE, phase, "early")
     best, runs = rounds[0]
-    own = runs[ADAPTIVE]["phases"][-1]
-    return {"regret": regret(rounds, ADAPTIVE, last, "iops"),
-            "late": regret(rounds, ADAPTIVE, last, "late"),
-            "always": regret(rounds, ALWAYS, last, "iops"),
-            "best": best[-1], "final": runs[ADAPTIVE]["final_group"],
-            "changes": runs[ADAPTIVE]["changes"], "iops": own["iops"],
-            "doorbells": own["doorbells"], **early,
-            "latency": latency_ratio(rounds, "mean"),
-            "p99": latency_ratio(rounds, "p99")}
+    found = {"regret": regret(rounds, ADAPTIVE, of_all("iops")),
+             "always": regret(rounds, ALWAYS, of_all("iops")),
+             "best": best, "final": runs[ADAPTIVE]["final_group"],
+             "changes": runs[ADAPTIVE]["changes"],
+             "iops": runs[ADAPTIVE]["all"]["iops"],
+             "latency": ratio(rounds, of_all("mean")),
+             "p99": ratio(rounds, of_all("p99")),
+             "early_p99": ratio(rounds, of_phase("early_p99"))}
+    for name, group in (("", ADAPTIVE), ("_always", ALWAYS), ("_best", None)):
+        for key in ("doorbells", "requests"):
+            found[key + name] = mean(rounds, group, key)
+    if not config.period:
+        found.update(stationary(rounds))
+    if config.tasks() > 1:
+        found.update(shares(rounds))
+    return found
 
 
 def judge_one(engine, config):
     """A record: figures, and what a first look said."""
     judge = Judge(engine, config)
-    record, seed = figures(judge.look()), 2
+    record, seed = figures(config, judge.look()), 2
     first = {"first_" + key: record[key] for key in FIRST if key in record}
     odd = max(abs(record["regret"]), -record["always"])
     if config.kind != "open" and odd > AGAIN:
-        record, seed = figures(judge.look_again()), 3
-    return {"index": config.index, "kind": config.kind, **config.queues,
-            **record, **first, "line": config.line(ADAPTIVE, seed)}
+        record, seed = figures(config, judge.look_again()), 3
+    return {"index": config.index, "kind": config.kind,
+            "class": config.of_class(), "traits": config.traits(),
+            **config.queues, **record, **first,
+            "line": config.line(ADAPTIVE, seed)}

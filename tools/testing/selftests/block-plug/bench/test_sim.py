@@ -51,10 +51,11 @@ class Arithmetic(unittest.TestCase):
     def test_one_at_a_time(self):
         """A core does one thing after the other."""
         got = outcome("group=1 depth=1 batch=1 complete=1 lat=fixed:10000 "
-                      "submit=300 reap=200 doorbell=100 flush=40 ios=1000")
-        self.near(got["iops"], 1e9 / 10640)
-        self.near(got["mean"], 10640)
-        self.near(got["p99"], 10640, 0.01)
+                      "submit=300 reap=200 doorbell=100 flush=40 enter=250 "
+                      "poll=110 ios=1000")
+        self.near(got["iops"], 1e9 / 11000)
+        self.near(got["mean"], 11000)
+        self.near(got["p99"], 11000, 0.01)
         self.assertEqual(got["doorbells"], 1)
 
     def test_submit_and_wait(self):
@@ -129,6 +130,147 @@ class Arithmetic(unittest.TestCase):
             self.near(phase["iops"], alone["iops"], 0.01)
 
 
+    def test_random_sizes(self):
+        """A submission of 1 to 32 I/Os has a doorbell, and 16.5 on average."""
+        got = outcome("group=32 ragged=1 lat=fixed:1000 ios=200000")
+        self.near(got["doorbells"], 1 / 16.5, 0.02)
+
+    def test_bursts(self):
+        """A quarter of the time nothing is submitted."""
+        line = "group=8 lat=fixed:0 time=400000000 ios=10000000"
+        self.near(outcome(line + " burst=3000000 pause=1000000")["iops"],
+                  0.75 * outcome(line)["iops"], 0.01)
+
+    def test_cycles(self):
+        """Phases that alternate: all of it is the mean of them."""
+        load = "depth=%d batch=%d complete=%d lat=fixed:%d "
+        loads = [load % words for words in (
+            (1, 1, 1, 100000), (1, 1, 1, 20000), (2, 2, 2, 20000))]
+        rates = [outcome("group=8 " + load)["iops"] for load in loads]
+        got = run("group=8 warm=0 cycles=5 time=50000000 ios=10000000 " +
+                  "then ".join(loads))
+        self.near(got["all"]["ns"], 5 * 3 * 50000000, 0.02)
+        self.near(got["all"]["iops"], sum(rates) / 3, 0.01)
+        for phase, rate in zip(got["phases"], rates):
+            self.near(phase["iops"], rate, 0.01)
+
+    def test_mixed_loads(self):
+        """Queues take the loads in turn."""
+        got = run("group=1 hctxs=3 lat=fixed:100000 warm=0 time=100000000 "
+                  "ios=10000000 depth=8 batch=1 complete=1 also depth=2")
+        self.assertEqual(len(got["ios"]), 3)
+        self.near(got["ios"][0], got["ios"][2], 0.01)
+        self.near(got["ios"][0], 4 * got["ios"][1], 0.03)
+
+    def test_link(self):
+        """It carries I/Os, in however many commands they come."""
+        for group in (1, 32):
+            self.near(outcome("group=%d seq=100 transfer=4000 lat=fixed:9000"
+                              % group)["iops"], 1e9 / 4000)
+
+
+class Merges(unittest.TestCase):
+    """I/Os that join a request, and what a decision does to them."""
+
+    LINE = ("lat=fixed:0 doorbell=80 submit=300 join=200 reap=150 "
+            "reap_join=100 group=%d seq=%d")
+
+    def test_lost_when_single(self):
+        """I/Os are scored; sent out singly, none joins another."""
+        for group, requests in ((1, 32), (8, 1), (32, 1)):
+            got = outcome(self.LINE % (group, 100))
+            self.assertAlmostEqual(got["requests"], requests / 32, 4)
+            ns = (requests * 450 + (32 - requests) * 300 +
+                  (32 if group == 1 else 1) * 80)
+            self.assertAlmostEqual(got["iops"], 32e9 / ns, delta=2000)
+
+    def test_limits(self):
+        """31 I/Os of 4 KiB fit in 127 KiB, and the last one does not."""
+        got = outcome(self.LINE % (32, 100) + " max_size=130048")
+        self.assertAlmostEqual(got["requests"], 2 / 32, 4)
+        # 128 KiB are held until the next request comes: 3 flushes of 64
+        got = outcome(self.LINE % (32, 100) + " depth=64 batch=64 "
+                      "max_size=131072")
+        self.assertAlmostEqual(got["requests"], 2 / 64, 4)
+        self.assertAlmostEqual(got["doorbells"], 2 / 64, 4)
+
+    def test_random(self):
+        """Nothing joins; of two streams, every other one does."""
+        self.assertGreater(outcome(self.LINE % (32, 0))["requests"], 0.99)
+        got = outcome(self.LINE % (32, 100) + " streams=2 ios=200000")
+        self.assertAlmostEqual(got["requests"], (1 + 31 / 2) / 32, delta=0.01)
+        # those that go on with the newest are held beyond the group
+        got = outcome(self.LINE % (4, 100) + " streams=2 ios=200000")
+        self.assertLess(got["requests"], 0.75)
+
+    def test_controller_sees_requests(self):
+        """As the kernel counts them, though I/Os are scored."""
+        line = "seq=100 max_size=130048 lat=fixed:0 ios=100000 warm=0"
+        samples = simrun.trace(line)
+        flushes = [one for one in samples if one[2] == 32]
+        self.assertTrue(flushes)
+        self.assertTrue(all(one[10] == 2 * one[12] for one in flushes))
+        # the newest request of each flush is the one that did not fit
+        self.assertFalse(any(one[13] for one in flushes))
+
+
+class Waits(unittest.TestCase):
+    """Which response times the controller gets, and what a latency is."""
+
+    LINE = ("lat=fixed:30000 jitter=20 doorbell=9000 depth=%d batch=%d "
+            "complete=%d ios=800000 ")
+
+    def rate(self, nr, parked, words=""):
+        """Of the completions, with nr requests each, how many were timed."""
+        samples = [one for one in simrun.trace(
+            self.LINE % (nr, nr, nr) + words)
+                   if one[14] == parked and one[2] >= nr]
+        self.assertGreater(len(samples), 10)
+        requests = sum(one[10] for one in samples)
+        # each stands for those that were not timed
+        self.assertAlmostEqual(sum(one[11] for one in samples) / requests, 1,
+                               delta=0.15)
+        return sum(one[15] for one in samples) / (requests / nr)
+
+    def test_as_the_kernel(self):
+        """1 in 4 and 1 in 32 where they complete singly, every batch of 4 and
+        one in 8: the formula of blk_plug_loop_mask()."""
+        for nr in (1, 2, 3, 4, 8):
+            for parked in (0, 1):
+                mask = 3 >> (nr.bit_length() - 1)
+                mask = mask << 3 | 7 if parked else mask
+                found = self.rate(nr, parked)
+                self.assertAlmostEqual(found * (mask + 1), 1, delta=0.15,
+                                       msg="%d requests" % nr)
+
+    def test_interrupts(self):
+        """Requests that are freed one by one are single ones."""
+        words = "irq_core=2 single=1 irq=300"
+        samples = [one for one in simrun.trace(self.LINE % (8, 8, 8) + words)
+                   if not one[14]]
+        self.assertAlmostEqual(sum(one[15] for one in samples) * 4 /
+                               sum(one[10] for one in samples), 1, delta=0.1)
+
+    def test_waiting_for_the_submission(self):
+        """Its own turn is in an I/O's latency, and not in the response time
+        that the kernel measures."""
+        line = ("arrive=1000000 depth=64 batch=64 complete=1 enter=500 "
+                "submit=1000 doorbell=0 reap=0 lat=fixed:10000 group=%d")
+        # the first group's are seen when the second has been sent out
+        sent = 64 * 500 + 64 * 1000
+        got = outcome(line % 32)
+        self.assertAlmostEqual(got["mean"], sent + 10000 / 2, delta=10)
+        sample = simrun.trace(line % 0 + " ios=64000")[1]
+        self.assertAlmostEqual(sample[4], (64000 + 42000) / 2, delta=10)
+
+    def test_waiting_for_room(self):
+        """What has arrived waits until there is room: the latency grows."""
+        line = ("arrive=%d depth=1 batch=1 complete=1 lat=fixed:10000 "
+                "group=32 ios=4000 warm=0")
+        self.assertLess(outcome(line % 20000)["p99"], 12000)
+        self.assertGreater(outcome(line % 9000)["mean"], 1000000)
+
+
 class Repeat(unittest.TestCase):
     """The same words, the same figures."""
 
@@ -149,7 +291,7 @@ class Repeat(unittest.TestCase):
         self.assertEqual(record, again)
         got = run(record["line"])
         self.assertEqual(got["final_group"], record["final"])
-        self.assertEqual(got["phases"][-1]["iops"], record["iops"])
+        self.assertEqual(got["all"]["iops"], record["iops"])
 
     def test_trace(self):
         """A line per sample, in order of time."""
@@ -173,7 +315,14 @@ class Refused(unittest.TestCase):
                            ("nothing=1", "--help"), ("depth=4", "batch"),
                            ("lat=fixed", "accepted"), ("ios", "key=value"),
                            ("hctxs=65", "1 to 64"), ("name=a\"b", "letters"),
-                           ("lat=uniform:9-3", "accepted")):
+                           ("lat=uniform:9-3", "accepted"),
+                           ("ragged=2", "0 to 1"), ("streams=9", "1 to 8"),
+                           ("seq=101", "0 to 100"), ("burst=0", "1 to"),
+                           ("size=8192 max_size=4096", "below size"),
+                           ("also depth=8", "batch is above"),
+                           ("cycles=0", "1 to 10000"),
+                           (4 * "also ", "up to 4 loads"),
+                           (8 * "then ", "up to 8 phases")):
             done = subprocess.run([simrun.PROGRAM], input=line + "\n",
                                   text=True, capture_output=True, check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""), line)
@@ -197,34 +346,84 @@ class Sweep(unittest.TestCase):
         for index in range(300):
             config = simconfigs.generate(2, index)
             self.assertEqual(config, simconfigs.generate(2, index))
-            last = config.last()
-            self.assertLessEqual(last["batch"], last["depth"])
-            self.assertLessEqual(last["complete"], last["batch"])
+            for phase in config.phases:
+                for last in phase.loads:
+                    self.assertLessEqual(last["batch"], last["depth"])
+                    self.assertLessEqual(last["complete"], last["batch"])
             self.assertLessEqual(config.in_flight(),
                                  simconfigs.MOST_IN_FLIGHT)
+
+    def test_variety(self):
+        """Everything that real loads do is drawn, and plugsim takes it."""
+        some = [simconfigs.generate(3, index) for index in range(300)]
+        self.assertEqual({one.of_class() for one in some},
+                         set(simconfigs.CLASSES))
+        found = {trait for one in some for trait in one.traits()}
+        self.assertLessEqual({"sequential", "bursts",
+                              "submissions of any size",
+                              "queues with mixed loads"}, found)
+        periods = [one.period for one in some if one.period]
+        self.assertTrue(all(10**7 <= one <= 10**9 for one in periods))
+        self.assertGreater(max(periods), 20 * min(periods))
+        for name in ("sequential", "bursts", "queues with mixed loads",
+                     "submissions of any size"):
+            run(next(one for one in some if name in one.traits()).line(8, 1))
+        run(next(one for one in some if one.period).line(8, 1))
+
+    def test_whole_bursts(self):
+        """Are measured, and no more than plugsim takes."""
+        for index in range(300):
+            config = simconfigs.generate(2, index)
+            last = config.phases[0].loads[-1]
+            if "pause" in last and not config.period:
+                time = config.lengths(True)["time"]
+                self.assertEqual(time % (last["burst"] + last["pause"]), 0)
+                self.assertLessEqual(time, simconfigs.MAX_NS)
 
     def test_groups(self):
         """Groups that can not differ are not run."""
         config = simconfigs.Configuration(
-            0, "closed", {}, ({"batch": 4},))
+            0, "closed", {}, (simconfigs.Phase({}, ({"batch": 4},)),))
         self.assertEqual(simrun.groups_of(config), [1, 2, 32])
+
+    def test_shares(self):
+        """What a submitter has, as a ratio to always."""
+        def runs(adaptive, always):
+            return (32, {simrun.ADAPTIVE: {"ios": adaptive},
+                         simrun.ALWAYS: {"ios": always}})
+        got = simrun.shares([runs([50, 150], [200, 200])])
+        self.assertEqual(got, {"least": 0.5, "largest": 1.5})
+        got = simrun.shares([runs([10, 30], [100, 300])])
+        self.assertEqual(got, {"least": 1, "largest": 1})
+
+    def test_beside(self):
+        """Doorbells, shares and the open loop are in the report."""
+        record = simrun.judge_one(ENGINE[0], next(
+            one for one in (simconfigs.generate(1, index)
+                            for index in range(99))
+            if one.tasks() > 1 and one.kind == "closed"))
+        self.assertIn("several ", simreport.beside_table([record]))
+        self.assertIn("least", simreport.share_table([record]))
+        record = {**record, "kind": "open", "p99": 1.25, "early_p99": 2.5}
+        text = simreport.open_table([record])
+        self.assertIn("1.2500", text)
+        self.assertIn("2.5000", text)
 
     def test_best_is_chosen_by_others(self):
         """A seed that is lucky for a group does not measure it."""
         def result(iops):
-            return {"phases": [{"iops": iops}]}
+            return {"all": {"iops": iops}}
         judge = simrun.Judge(None, simconfigs.generate(1, 0))
         judge.config = simconfigs.Configuration(
-            0, "closed", {}, ({"batch": 2},))
+            0, "closed", {}, (simconfigs.Phase({}, ({"batch": 2},)),))
         found = iter([result(iops) for iops in (
             8, 20, 10, 8, 9, 10, 8, 9, 10, 8, 9, 10)])
         judge.run = lambda groups, *_: {group: next(found)
                                         for group in groups}
         rounds = judge.look_again()
-        self.assertEqual([best for best, _ in rounds],
-                         [[32], [1], [1], [1]])
-        self.assertAlmostEqual(simrun.regret(rounds, 0, 0, "iops"),
-                               1 - 32 / 37)
+        self.assertEqual([best for best, _ in rounds], [32, 1, 1, 1])
+        self.assertAlmostEqual(
+            simrun.regret(rounds, 0, simrun.of_all("iops")), 1 - 32 / 37)
 
     def test_summary(self):
         """Quantiles of one to a hundred."""
@@ -235,7 +434,7 @@ class Sweep(unittest.TestCase):
 
     def test_range_class(self):
         """Names of ranges."""
-        names = [simreport.range_class("batch", value, (1, 4, 16))
+        names = [simconfigs.range_class("batch", value, (1, 4, 16))
                  for value in (1, 2, 4, 16, 17)]
         self.assertEqual(names, ["batch 1", "batch 2 to 4", "batch 2 to 4",
                                  "batch 5 to 16", "batch 17 and more"])

@@ -115,8 +115,10 @@ void device_setup(struct device *dev, const struct device_config *config)
 {
 	if (config->units != dev->config.units ||
 	    config->stall != dev->config.stall ||
-	    config->stall_every != dev->config.stall_every)
+	    config->stall_every != dev->config.stall_every) {
 		memset(dev->busy_until, 0, sizeof(dev->busy_until));
+		dev->link_until = 0;
+	}
 	dev->config = *config;
 	dev->mix_share = (config->mix << 32) / 100;
 	if (config->latency.sigma)
@@ -167,16 +169,23 @@ static void unit_busy(struct device *dev, u64 until)
  * device_ready - the device sees a command
  * @dev: device
  * @now: when; calls come in this order
+ * @ios: how many I/Os it carries
  *
  * Return: when it will have completed it.
  */
-u64 device_ready(struct device *dev, u64 now)
+u64 device_ready(struct device *dev, u64 now, u32 ios)
 {
 	const struct device_config *config = &dev->config;
 	u64 own = own_time(config, now), factor = 1;
 
 	if (config->mix && (rng_next(&dev->rng) >> 32) < dev->mix_share)
 		factor = config->mix_factor;
+	if (config->transfer) {
+		if (own < dev->link_until)
+			own = dev->link_until;
+		own += ios * config->transfer;
+		dev->link_until = own;
+	}
 	if (config->units) {
 		if (own < dev->busy_until[0])
 			own = dev->busy_until[0];

@@ -38,6 +38,7 @@ struct dist {
  * @units:	how many there are; 0: no limit
  * @stall:	the device pauses for so long ...
  * @stall_every: ... out of so many ns
+ * @transfer:	what an I/O takes the link, which all commands share
  * @mix:	percent of the commands that take @mix_factor times as long
  * @mix_factor:	see @mix
  */
@@ -47,6 +48,7 @@ struct device_config {
 	u64 units;
 	u64 stall;
 	u64 stall_every;
+	u64 transfer;
 	u64 mix;
 	u64 mix_factor;
 };
@@ -56,6 +58,7 @@ struct device_config {
  * @config:	what it was set up with
  * @rng:	state of its random numbers
  * @mix_share:	@config.mix as a part of 2^32
+ * @link_until:	when the link is free, in the device's own time
  * @busy_until:	when each unit is free, as a heap, in the device's own time
  * @latency_at:	quantiles of @config.latency if that is lognormal
  * @service_at:	likewise
@@ -64,6 +67,7 @@ struct device {
 	struct device_config config;
 	u64 rng;
 	u64 mix_share;
+	u64 link_until;
 	u64 busy_until[MAX_UNITS];
 	u64 latency_at[QUANTILES + 1];
 	u64 service_at[QUANTILES + 1];
@@ -73,6 +77,6 @@ bool dist_parse(struct dist *dist, const char *text);
 u64 dist_mean(const struct dist *dist);
 void device_init(struct device *dev, u64 seed);
 void device_setup(struct device *dev, const struct device_config *config);
-u64 device_ready(struct device *dev, u64 now);
+u64 device_ready(struct device *dev, u64 now, u32 ios);
 
 #endif /* PLUGSIM_DEVICE_H */

@@ -13,6 +13,8 @@ static void print_phase(const struct outcome *one)
 {
 	printf("{\"early\": %.1f, \"early_ios\": %llu, \"iops\": %.1f, ",
 	       one->early, (unsigned long long)one->early_ios, one->iops);
+	printf("\"early_p99\": %llu, \"requests\": %.5f, ",
+	       (unsigned long long)one->early_p99, one->requests);
 	printf("\"late\": %.1f, \"ns\": %llu, ", one->late,
 	       (unsigned long long)one->ns);
 	printf("\"mean\": %.1f, \"p99\": %llu, \"doorbells\": %.5f}", one->mean,
@@ -32,6 +34,12 @@ static void print_result(const struct config *config,
 		fputs(i ? ", " : "", stdout);
 		print_phase(&result->phases[i]);
 	}
+	fputs("], \"all\": ", stdout);
+	print_phase(&result->all);
+	fputs(", \"ios\": [", stdout);
+	for (u32 i = 0; i < result->nr_tasks; i++)
+		printf(i ? ", %llu" : "%llu",
+		       (unsigned long long)result->ios[i]);
 	puts("]}");
 	fflush(stdout);
 }
@@ -84,12 +92,13 @@ static void help(void)
 	     "\n"
 	     "Simulates what each line of FILE, or of standard input, or the argument,\n"
 	     "describes; prints a line of JSON of each: IOPS early and after that, latency\n"
-	     "in ns, doorbells per request, of each phase.\n"
+	     "in ns, doorbells and requests per I/O, of each phase and of all; I/Os of\n"
+	     "each submitter.\n"
 	     "\n"
 	     "--trace prints a line of each sample first: the word sample, then, separated by\n"
 	     "tabs, time in ns, hardware queue, group, requests a second, mean response time\n"
 	     "in ns, first, merge and epoch as they are after it, and the sample itself: ns,\n"
-	     "wait_ns, nr, waits, flushes, merged.\n");
+	     "wait_ns, nr, waits, flushes, merged; is it parked, times that the clock was read.\n");
 	config_help();
 }
 

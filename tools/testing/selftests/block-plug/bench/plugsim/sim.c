@@ -3,6 +3,10 @@
  * Tasks are taken in order of their next event, so that the device sees the
  * commands of all of them in order of time.  An event is a doorbell, a batch
  * of completions, or the wait for either.
+ *
+ * A load consists of I/Os, which is what is scored.  In the plug they become
+ * requests, by the rules of blk-mq and of blk-plug-policy.c; these are what the
+ * device and the controller see.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +15,16 @@
 #include <math.h>
 
 #include "blk-plug-adaptive.h"
+#include "plug.h"
 #include "rng.h"
+#include "sampling.h"
 #include "sim.h"
 
 enum {
-	/* Requests that the kernel completes, or takes a start time for. */
+	/* Requests that the kernel completes together. */
 	BATCH		= 32,
-	/* Without a batch, it looks at the clock for one in so many. */
-	SINGLE_CLOCK	= 16,
-	/* While the controller is parked, of one batch in so many. */
-	PARKED_CLOCK	= 8,
+	/* Tags are as many, though requests are limited by the depth alone. */
+	TAGS		= 1024,
 	/* The histogram of latencies: so many bins per factor of two. */
 	BINS		= 64,
 	MAX_BIN		= 48 * BINS,
@@ -29,8 +33,9 @@ enum {
 /* A command in the device; the clock when its plug and its load came. */
 struct io {
 	u64 ready;
-	u64 start;
 	u64 origin;
+	struct request rq;
+	u32 ios;
 };
 
 enum state {
@@ -46,18 +51,24 @@ enum state {
  * @hctx:	the queue it submits to
  * @due:	commands that it waits for, as a heap
  * @nr_due:	how many
- * @inflight:	what it has submitted and not seen complete
- * @left:	requests of this submission that are not sent yet
- * @held:	those in the plug
- * @fresh:	has the plug been empty since it was opened?
+ * @load:	number of its load
+ * @rng:	of what its load draws
+ * @inflight:	I/Os that it has submitted and not seen complete
+ * @size:	I/Os of its next submission
+ * @left:	I/Os of this submission that are not prepared yet
+ * @stream:	where each of its streams goes on
+ * @pos:	where its next I/O is
+ * @plug:	what its plug holds
  * @start:	clock that the plug caches
  * @sent:	requests since that was read
+ * @done:	I/Os that have completed since all is counted
+ * @shift:	of its bursts
  * @origin:	when the load came that is being submitted
  * @arrival:	when the next one does
  * @want:	completions to wait for
  * @asleep:	waits for an interrupt
  * @irq_end:	when the core that takes its interrupts is free
- * @unseen:	requests which that core completes at @irq_end
+ * @unseen:	I/Os which that core completes at @irq_end
  * @steal_at:	when the core will be taken away
  */
 struct task {
@@ -66,12 +77,18 @@ struct task {
 	struct hctx *hctx;
 	struct io *due;
 	u32 nr_due;
+	u32 load;
+	u64 rng;
 	u32 inflight;
+	u32 size;
 	u32 left;
-	u32 held;
-	bool fresh;
+	u64 stream[MAX_STREAMS];
+	u64 pos;
+	struct plug plug;
 	u64 start;
 	u32 sent;
+	u64 done;
+	u64 shift;
 	u64 origin;
 	u64 arrival;
 	u32 want;
@@ -84,21 +101,31 @@ struct task {
 struct hctx {
 	struct blk_plug_adaptive adaptive;
 	struct blk_plug_adaptive_sample since;
+	struct blk_plug_loop loop;
 	u64 sampled;
-	u32 singles;
-	u32 skips;
+	u32 tag;
+	u32 picked;
 };
 
 /* Requests that complete together. */
 struct batch {
 	u32 nr;
+	u32 nr_ios;
 	struct io ios[BATCH];
 };
 
 struct mark {
 	u64 now;
 	u64 done;
+	u64 requests;
 	u64 flushes;
+};
+
+/* Latencies. */
+struct spread {
+	u64 sum;
+	u64 nr;
+	u64 bins[MAX_BIN];
 };
 
 /* A phase: its first part, two halves to measure. */
@@ -123,15 +150,26 @@ struct sim {
 	struct io *ios;
 	struct device device;
 	u64 done;
+	u64 requests;
 	u64 flushes;
+	u64 cycle;
 	enum stage stage;
 	struct mark marks[NR_STAGES];
 	u64 stage_done;
 	u64 stage_end;
+	bool counted;
 	bool over;
-	u64 latency;
-	u64 bins[MAX_BIN];
+	struct mark begin;
+	struct spread early;
+	struct spread late;
+	struct spread all;
 };
+
+static const struct load *load_of(const struct sim *sim,
+				  const struct task *task)
+{
+	return &sim->phase->loads[task->load % sim->phase->nr_loads];
+}
 
 /* --- heap of commands --- */
 
@@ -185,14 +223,26 @@ static u64 bin_ns(u32 bin)
 	return ((u64)(bin - shift * BINS) << shift) + ((1ULL << shift) >> 1);
 }
 
-static u64 percentile(const struct sim *sim, u64 nr, double part)
+static void spread_add(struct spread *spread, u64 latency, u32 ios)
 {
-	u64 left = nr * (1 - part);
+	spread->sum += latency * ios;
+	spread->nr += ios;
+	spread->bins[bin_of(latency)] += ios;
+}
+
+static u64 percentile(const struct spread *spread, double part)
+{
+	u64 left = spread->nr * (1 - part);
 	u32 bin = MAX_BIN - 1;
 
-	while (bin && sim->bins[bin] <= left)
-		left -= sim->bins[bin--];
+	while (bin && spread->bins[bin] <= left)
+		left -= spread->bins[bin--];
 	return bin_ns(bin);
+}
+
+static struct mark mark(const struct sim *sim, u64 now)
+{
+	return (struct mark){ now, sim->done, sim->requests, sim->flushes };
 }
 
 static double per_second(const struct mark *from, const struct mark *to)
@@ -202,23 +252,43 @@ static double per_second(const struct mark *from, const struct mark *to)
 	return (to->done - from->done) * 1e9 / (to->now - from->now);
 }
 
+/* Of a time, and of the latencies that were seen in it. */
+static struct outcome outcome(const struct mark *from, const struct mark *to,
+			      const struct spread *spread)
+{
+	double nr = to->done - from->done ?: 1;
+
+	return (struct outcome){
+		.iops = per_second(from, to),
+		.ns = to->now - from->now,
+		.mean = spread->nr ? (double)spread->sum / spread->nr : 0,
+		.p99 = percentile(spread, 0.99),
+		.doorbells = (to->flushes - from->flushes) / nr,
+		.requests = (to->requests - from->requests) / nr,
+	};
+}
+
 static void phase_result(struct sim *sim, const struct mark *end)
 {
 	const struct mark *marks = sim->marks;
-	u64 nr = end->done - marks[FIRST_HALF].done;
+	struct outcome *one =
+		&sim->result->phases[sim->phase - sim->config->phases];
 
-	sim->result->phases[sim->phase - sim->config->phases] =
-		(struct outcome){
-		.early = per_second(&marks[EARLY], &marks[FIRST_HALF]),
-		.early_ios = marks[FIRST_HALF].done - marks[EARLY].done,
-		.iops = per_second(&marks[FIRST_HALF], end),
-		.late = per_second(&marks[SECOND_HALF], end),
-		.ns = end->now - marks[FIRST_HALF].now,
-		.mean = (double)sim->latency / nr,
-		.p99 = percentile(sim, nr, 0.99),
-		.doorbells = (double)(end->flushes -
-				      marks[FIRST_HALF].flushes) / nr,
-	};
+	*one = outcome(&marks[FIRST_HALF], end, &sim->late);
+	one->early = per_second(&marks[EARLY], &marks[FIRST_HALF]);
+	one->early_ios = marks[FIRST_HALF].done - marks[EARLY].done;
+	one->early_p99 = percentile(&sim->early, 0.99);
+	one->late = per_second(&marks[SECOND_HALF], end);
+}
+
+/* I/Os that all tasks have in flight. */
+static u64 in_flight(const struct sim *sim)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < sim->nr_tasks; i++)
+		nr += load_of(sim, &sim->tasks[i])->depth;
+	return nr;
 }
 
 static void stage_begin(struct sim *sim, enum stage stage, u64 now)
@@ -227,7 +297,7 @@ static void stage_begin(struct sim *sim, enum stage stage, u64 now)
 	u64 nr = phase->ios / 2 + 1, cycle;
 
 	sim->stage = stage;
-	sim->marks[stage] = (struct mark){ now, sim->done, sim->flushes };
+	sim->marks[stage] = mark(sim, now);
 	if (stage == EARLY) {
 		sim->stage_done = sim->done + phase->warm_ios;
 		sim->stage_end = now + phase->warm;
@@ -237,7 +307,7 @@ static void stage_begin(struct sim *sim, enum stage stage, u64 now)
 	 * Batches may return in lockstep: only over whole cycles is the rate
 	 * not a matter of where one begins.
 	 */
-	cycle = phase->arrive ? 1 : phase->depth * sim->nr_tasks;
+	cycle = phase->loads[0].arrive ? 1 : in_flight(sim);
 	sim->stage_done = sim->done + (nr + cycle - 1) / cycle * cycle;
 	sim->stage_end = phase->time ? now + phase->time / 2 : ~0ULL;
 }
@@ -247,19 +317,25 @@ static void phase_begin(struct sim *sim, const struct phase *phase, u64 now)
 	sim->phase = phase;
 	device_setup(&sim->device, &phase->device);
 	for (u32 i = 0; i < sim->nr_tasks; i++)
-		sim->tasks[i].arrival = now;
+		sim->tasks[i].arrival = fmax(now, sim->tasks[i].now);
+	sim->early = (struct spread){};
 	stage_begin(sim, EARLY, now);
 }
 
 static void phase_end(struct sim *sim, u64 now)
 {
-	struct mark end = { now, sim->done, sim->flushes };
+	const struct config *config = sim->config;
+	struct mark end = mark(sim, now);
 
 	phase_result(sim, &end);
-	if (sim->phase + 1 == sim->config->phases + sim->config->nr_phases)
-		sim->over = true;
-	else
+	if (sim->phase + 1 < config->phases + config->nr_phases) {
 		phase_begin(sim, sim->phase + 1, now);
+	} else if (++sim->cycle < config->cycles) {
+		phase_begin(sim, config->phases, now);
+	} else {
+		sim->result->all = outcome(&sim->begin, &end, &sim->all);
+		sim->over = true;
+	}
 }
 
 static void stage_end(struct sim *sim, u64 now)
@@ -268,17 +344,23 @@ static void stage_end(struct sim *sim, u64 now)
 		phase_end(sim, now);
 		return;
 	}
-	if (sim->stage == EARLY) {
-		sim->latency = 0;
-		memset(sim->bins, 0, sizeof(sim->bins));
+	if (sim->stage == EARLY)
+		sim->late = (struct spread){};
+	if (!sim->counted) {
+		sim->counted = true;
+		sim->begin = mark(sim, now);
 	}
 	stage_begin(sim, sim->stage + 1, now);
 }
 
-static void measure(struct sim *sim, u64 latency)
+static void measure(struct sim *sim, struct task *task, u64 latency, u32 ios)
 {
-	sim->latency += latency;
-	sim->bins[bin_of(latency)]++;
+	spread_add(sim->stage == EARLY ? &sim->early : &sim->late, latency,
+		   ios);
+	if (!sim->counted)
+		return;
+	spread_add(&sim->all, latency, ios);
+	task->done += ios;
 }
 
 /* --- the controller --- */
@@ -294,9 +376,10 @@ static void trace_sample(const struct sim *sim, const struct hctx *hctx,
 	       s->nr * 1e9 / s->ns,
 	       s->waits ? (double)s->wait_ns / s->waits : 0,
 	       a->first, a->merge, a->epoch);
-	printf("%llu\t%llu\t%u\t%u\t%u\t%u\n", (unsigned long long)s->ns,
-	       (unsigned long long)s->wait_ns, s->nr, s->waits, s->flushes,
-	       s->merged);
+	printf("%llu\t%llu\t%u\t%u\t%u\t%u\t%d\t%u\n",
+	       (unsigned long long)s->ns, (unsigned long long)s->wait_ns, s->nr,
+	       s->waits, s->flushes, s->merged, hctx->loop.sparse,
+	       hctx->picked);
 }
 
 static void hctx_sample(struct sim *sim, struct hctx *hctx, u64 now)
@@ -310,37 +393,45 @@ static void hctx_sample(struct sim *sim, struct hctx *hctx, u64 now)
 	sim->result->changes += hctx->adaptive.group != group;
 	if (sim->trace)
 		trace_sample(sim, hctx, now);
+	hctx->loop.sparse = hctx->adaptive.state == BLK_PLUG_ADAPTIVE_PARKED;
 	hctx->since = (struct blk_plug_adaptive_sample){};
+	hctx->picked = 0;
 	hctx->sampled = now;
 }
 
-static void count_wait(struct sim *sim, struct hctx *hctx, u64 ns)
+/* Of requests that completed together: are they among those that are timed? */
+static void count_waits(struct hctx *hctx, const struct io *ios, u32 nr,
+			u64 clock)
 {
-	if (sim->phase->single && hctx->singles++ % SINGLE_CLOCK)
+	u32 mask = blk_plug_loop_mask(&hctx->loop, nr);
+
+	if (!blk_plug_loop_picks(&ios[0].rq, mask))
 		return;
-	if (hctx->skips)
-		return;
-	hctx->since.wait_ns += ns;
-	hctx->since.waits++;
+	for (u32 i = 0; i < nr; i++)
+		hctx->since.wait_ns += (clock - ios[i].rq.start_time_ns) *
+				       (mask + 1);
+	hctx->since.waits += nr * (mask + 1);
+	hctx->picked++;
 }
 
 /* The last one completed just now; so did the others, unless single. */
 static void complete(struct sim *sim, struct task *task,
 		     const struct batch *batch, u64 now)
 {
-	struct hctx *hctx = task->hctx;
-	u64 apart = sim->phase->single ? sim->phase->reap : 0;
+	bool single = sim->phase->single;
+	u64 apart = single ? sim->phase->reap : 0;
 
-	hctx->skips = (hctx->skips + 1) % PARKED_CLOCK;
-	if (hctx->adaptive.state != BLK_PLUG_ADAPTIVE_PARKED)
-		hctx->skips = 0;
+	if (!single && batch->nr)
+		count_waits(task->hctx, batch->ios, batch->nr, now);
 	for (u32 i = 0; i < batch->nr; i++) {
+		const struct io *io = &batch->ios[i];
 		u64 clock = now - apart * (batch->nr - 1 - i);
 
-		count_wait(sim, hctx, clock - batch->ios[i].start);
-		measure(sim, clock - batch->ios[i].origin);
+		if (single)
+			count_waits(task->hctx, io, 1, clock);
+		measure(sim, task, clock - io->origin, io->ios);
 	}
-	sim->done += batch->nr;
+	sim->done += batch->nr_ios;
 	if (sim->done >= sim->stage_done || now >= sim->stage_end)
 		stage_end(sim, now);
 }
@@ -356,82 +447,115 @@ static u64 cpu(struct sim *sim, u64 ns)
 	return ns * (100 - jitter + rng_below(&sim->rng, 2 * jitter + 1)) / 100;
 }
 
-/* What the plug will send out at a time. */
-static u32 plug_limit(const struct sim *sim, const struct task *task)
+/* What has been decided for the plugs of a task. */
+static struct decision decision(const struct sim *sim, const struct task *task)
 {
 	const struct blk_plug_adaptive *a = &task->hctx->adaptive;
+	u32 group = sim->config->group;
 
-	if (sim->config->group)
-		return sim->config->group;
-	if (task->fresh && a->first)
-		return 1;
-	if (task->fresh && a->pair)
-		return 2;
-	return a->group;
+	if (group)
+		return (struct decision){ .group = group, .never = group == 1 };
+	return (struct decision){ .group = a->group, .random = !a->merge,
+				  .first = a->first, .pair = a->pair };
 }
 
+/* Where the task's next I/O is, in I/Os. */
+static void draw_pos(const struct sim *sim, struct task *task)
+{
+	const struct load *load = load_of(sim, task);
+
+	if (load->seq && rng_below(&task->rng, 100) < load->seq)
+		task->pos = task->stream[rng_below(&task->rng,
+						   load->streams)]++;
+	else
+		task->pos = PLUG_NOWHERE;
+}
+
+/* Until the plug is to be sent out, or all I/Os are in it. */
 static void prepare(struct sim *sim, struct task *task)
 {
 	const struct phase *phase = sim->phase;
-	u32 limit = plug_limit(sim, task);
+	struct decision decided = decision(sim, task);
+	u64 ns = 0;
 
-	if (task->sent >= BATCH) {
+	if (!task->sent)
 		task->start = task->now;
-		task->sent = 0;
+	while (task->left) {
+		enum plug_did did = plug_add(&task->plug, &decided, task->pos,
+					     phase->size, phase->max_size);
+
+		if (did == PLUG_FULL) {
+			/* then "always" reads the clock again */
+			task->sent = BATCH;
+			break;
+		}
+		ns += did == PLUG_JOINED ? phase->join : phase->submit;
+		task->left--;
+		draw_pos(sim, task);
+		if (did == PLUG_FILLED)
+			break;
 	}
-	task->fresh = false;
-	task->held = limit < task->left ? limit : task->left;
-	task->now += cpu(sim, task->held * phase->submit) + phase->doorbell +
-		     phase->flush;
+	task->now += cpu(sim, ns) + phase->doorbell + phase->flush;
 	task->state = SEND;
 }
 
 static void submit(struct sim *sim, struct task *task, u32 nr, u64 origin)
 {
+	const struct load *load = load_of(sim, task);
+
 	task->left = nr;
+	task->size = load->ragged ? 1 + rng_below(&task->rng, load->batch) :
+				    load->batch;
 	task->origin = origin;
-	task->start = task->now;
+	task->now += cpu(sim, nr * sim->phase->enter);
 	task->sent = 0;
-	task->fresh = true;
+	task->plug = (struct plug){};
 	prepare(sim, task);
 }
 
-static void count_flush(struct sim *sim, struct hctx *hctx, u32 nr)
+static void count_flush(struct sim *sim, struct task *task)
 {
-	u64 merge = sim->phase->merge;
+	struct blk_plug_adaptive_sample *since = &task->hctx->since;
+	const struct plug *plug = &task->plug;
 
 	sim->flushes++;
-	hctx->since.flushes++;
-	hctx->since.nr += nr;
-	if (merge && rng_below(&sim->rng, 100) < merge)
-		hctx->since.merged++;
+	sim->requests += plug->nr;
+	since->flushes++;
+	since->nr += plug->nr;
+	since->merged += plug->ios[plug->nr - 1] > 1;
 }
 
 static void await(struct sim *sim, struct task *task)
 {
-	const struct phase *phase = sim->phase;
+	const struct load *load = load_of(sim, task);
 	u32 all = task->inflight;
 
 	task->state = REAP;
-	task->want = phase->complete < all ? phase->complete : all;
-	if (phase->arrive || all + phase->batch <= phase->depth)
+	task->want = load->complete < all ? load->complete : all;
+	if (load->arrive || all + task->size <= load->depth)
 		task->want = 0;
 }
 
 static void send(struct sim *sim, struct task *task)
 {
-	struct io io = { .start = task->start, .origin = task->origin };
+	struct plug *plug = &task->plug;
+	struct io io = { .origin = task->origin,
+			 .rq.start_time_ns = task->start };
 
-	for (u32 i = 0; i < task->held; i++) {
-		io.ready = device_ready(&sim->device, task->now);
+	for (u32 i = 0; i < plug->nr; i++) {
+		io.ios = plug->ios[i];
+		io.rq.tag = task->hctx->tag++ % TAGS;
+		io.ready = device_ready(&sim->device, task->now, io.ios);
 		due_push(task, &io);
+		task->inflight += io.ios;
 	}
-	count_flush(sim, task->hctx, task->held);
+	count_flush(sim, task);
 	if (!sim->config->group)
 		hctx_sample(sim, task->hctx, task->now);
-	task->inflight += task->held;
-	task->left -= task->held;
-	task->sent += task->held;
+	task->sent += plug->nr;
+	if (task->sent >= BATCH)
+		task->sent = 0;
+	plug_sent(plug);
 	if (task->left)
 		prepare(sim, task);
 	else
@@ -454,35 +578,48 @@ static u64 next_completion(const struct task *task)
 	return task->unseen ? task->irq_end : ready;
 }
 
+/* The next command joins a batch: what that takes the CPU. */
+static u64 batch_add(const struct sim *sim, struct task *task,
+		     struct batch *batch)
+{
+	struct io *io = &batch->ios[batch->nr++];
+
+	due_pop(task, io);
+	batch->nr_ios += io->ios;
+	return sim->phase->reap + (io->ios - 1) * sim->phase->reap_join;
+}
+
 static void poll(struct sim *sim, struct task *task)
 {
-	struct batch batch = {};
+	u64 took = sim->phase->poll;
+	struct batch batch;
 
+	batch.nr = 0;
+	batch.nr_ios = 0;
 	while (batch.nr < BATCH && task->nr_due &&
-	       task->due[0].ready <= task->now) {
-		due_pop(task, &batch.ios[batch.nr++]);
-		task->now += sim->phase->reap;
-	}
-	seen(task, batch.nr);
+	       task->due[0].ready <= task->now)
+		took += batch_add(sim, task, &batch);
+	task->now += took;
+	seen(task, batch.nr_ios);
 	complete(sim, task, &batch, task->now);
 }
 
 /* Whatever is ready when the interrupt is taken shares it. */
 static void interrupt(struct sim *sim, struct task *task, u64 at)
 {
-	struct batch batch = {};
 	u64 end = at + sim->phase->irq;
+	struct batch batch;
 
-	while (batch.nr < BATCH && task->nr_due && task->due[0].ready <= at) {
-		due_pop(task, &batch.ios[batch.nr++]);
-		end += sim->phase->reap;
-	}
+	batch.nr = 0;
+	batch.nr_ios = 0;
+	while (batch.nr < BATCH && task->nr_due && task->due[0].ready <= at)
+		end += batch_add(sim, task, &batch);
 	task->irq_end = end;
 	if (sim->phase->irq_core == IRQ_OWN) {
 		task->now += end - at;
-		seen(task, batch.nr);
+		seen(task, batch.nr_ios);
 	} else {
-		task->unseen = batch.nr;
+		task->unseen = batch.nr_ios;
 	}
 	complete(sim, task, &batch, end);
 }
@@ -544,46 +681,71 @@ static void steal(struct sim *sim, struct task *task)
 	task->steal_at = task->now + exponential(&sim->rng, phase->steal_every);
 }
 
-/* Open loop: the load comes when it comes. */
-static void next_arrival(struct sim *sim, struct task *task)
+/* From when a task is not in a pause. */
+static u64 awake(const struct task *task, const struct load *load, u64 when)
 {
-	const struct phase *phase = sim->phase;
-	bool room = task->inflight + phase->batch <= phase->depth;
-	u64 arrival = task->arrival, at = next_completion(task);
+	u64 cycle = load->burst + load->pause;
+	u64 part = (when + task->shift) % cycle;
 
-	if (room && arrival <= task->now) {
-		task->arrival += phase->poisson ?
-				 exponential(&sim->arrivals, phase->arrive) :
-				 phase->arrive;
-		submit(sim, task, phase->batch, arrival);
-		return;
-	}
-	if (room && arrival < at)
-		at = arrival;
+	return load->pause && part >= load->burst ? when + cycle - part : when;
+}
+
+/* Nothing to submit until then. */
+static void idle(struct sim *sim, struct task *task, u64 until)
+{
+	u64 at = next_completion(task);
+
+	if (until < at)
+		at = until;
 	if (at > task->now) {
-		task->asleep = phase->irq_core != POLLED;
+		task->asleep = sim->phase->irq_core != POLLED;
 		task->now = at;
 	}
 	task->state = REAP;
 }
 
+/* Open loop: the load comes when it comes. */
+static void next_arrival(struct sim *sim, struct task *task, u32 size)
+{
+	const struct load *load = load_of(sim, task);
+	u64 arrival = awake(task, load, task->arrival);
+
+	if (task->inflight + size > load->depth) {
+		idle(sim, task, ~0ULL);
+	} else if (arrival > task->now) {
+		idle(sim, task, arrival);
+	} else {
+		task->arrival = arrival + (load->poisson ?
+			exponential(&sim->arrivals, load->arrive) :
+			load->arrive);
+		submit(sim, task, size, arrival);
+	}
+}
+
 static void next(struct sim *sim, struct task *task)
 {
-	const struct phase *phase = sim->phase;
-	u64 room;
+	const struct load *load = load_of(sim, task);
+	/* With a phase, the depth may have become less. */
+	u32 size = task->size < load->depth ? task->size : load->depth;
+	u64 at;
 
 	steal(sim, task);
-	if (phase->arrive) {
-		next_arrival(sim, task);
+	if (load->arrive) {
+		next_arrival(sim, task, size);
 		return;
 	}
-	/* With a phase, the depth may have become less. */
-	if (task->inflight >= phase->depth) {
+	at = awake(task, load, task->now);
+	if (at > task->now) {
+		idle(sim, task, at);
+		return;
+	}
+	if (task->inflight >= load->depth) {
 		await(sim, task);
 		return;
 	}
-	room = phase->depth - task->inflight;
-	submit(sim, task, room < phase->batch ? room : phase->batch, task->now);
+	if (size > load->depth - task->inflight)
+		size = load->depth - task->inflight;
+	submit(sim, task, size, task->now);
 }
 
 static void step(struct sim *sim, struct task *task)
@@ -627,8 +789,9 @@ static u64 max_depth(const struct config *config)
 	u64 depth = 0;
 
 	for (u32 i = 0; i < config->nr_phases; i++)
-		if (config->phases[i].depth > depth)
-			depth = config->phases[i].depth;
+		for (u32 k = 0; k < config->phases[i].nr_loads; k++)
+			if (config->phases[i].loads[k].depth > depth)
+				depth = config->phases[i].loads[k].depth;
 	return depth;
 }
 
@@ -637,13 +800,20 @@ static void init_tasks(struct sim *sim, u64 depth)
 {
 	u64 begin = 0;
 
+	for (u32 s = 0; s < sim->nr_tasks * MAX_STREAMS; s++)
+		sim->tasks[s / MAX_STREAMS].stream[s % MAX_STREAMS] =
+			(s % MAX_STREAMS) * (PLUG_NOWHERE / MAX_STREAMS);
 	for (u32 i = 0; i < sim->nr_tasks; i++) {
 		struct task *task = &sim->tasks[i];
 
 		task->hctx = &sim->hctxs[i % sim->config->hctxs];
 		task->due = &sim->ios[i * depth];
+		task->load = i % sim->config->hctxs;
+		task->rng = rng_next(&sim->rng);
+		task->size = load_of(sim, task)->batch;
+		task->shift = rng_next(&sim->rng) >> 32;
+		draw_pos(sim, task);
 		task->now = begin;
-		task->arrival = begin;
 		sim->queue[i] = task;
 		begin += 1 + rng_below(&sim->rng, 10000);
 	}
@@ -666,8 +836,9 @@ static bool sim_init(struct sim *sim, const struct config *config)
 	/* Whatever the group, the same commands and arrivals are drawn. */
 	device_init(&sim->device, rng_next(&sim->rng));
 	sim->arrivals = rng_next(&sim->rng);
-	phase_begin(sim, config->phases, 0);
+	sim->phase = config->phases;
 	init_tasks(sim, depth);
+	phase_begin(sim, config->phases, 0);
 	for (u32 i = 0; i < config->hctxs; i++)
 		blk_plug_adaptive_init(&sim->hctxs[i].adaptive);
 	return true;
@@ -690,6 +861,14 @@ static double mean_group(const struct sim *sim)
 	for (u64 i = 0; i < hctxs; i++)
 		sum += sim->config->group ?: sim->hctxs[i].adaptive.group;
 	return sum / hctxs;
+}
+
+static void finish(const struct sim *sim)
+{
+	sim->result->group = mean_group(sim);
+	sim->result->nr_tasks = sim->nr_tasks;
+	for (u32 i = 0; i < sim->nr_tasks; i++)
+		sim->result->ios[i] = sim->tasks[i].done;
 }
 
 /**
@@ -716,7 +895,7 @@ bool sim_run(const struct config *config, bool trace, struct result *result)
 		queue_down(sim->queue, sim->nr_tasks);
 	}
 	if (good)
-		result->group = mean_group(sim);
+		finish(sim);
 	sim_exit(sim);
 	return good;
 }

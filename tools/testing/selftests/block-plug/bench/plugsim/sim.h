@@ -6,34 +6,46 @@
 
 /**
  * struct outcome - what a phase came to
- * @early:	requests per second of its first part, see warm and warm_ios
+ * @early:	I/Os per second of its first part, see warm and warm_ios
  * @early_ios:	how many these were
- * @iops:	requests per second after that
+ * @early_p99:	their latency that one in a hundred exceeds
+ * @iops:	I/Os per second after that
  * @late:	the same of the second half of that
  * @ns:		how long that was
- * @mean:	latency after the first part, from submission or arrival, in ns
+ * @mean:	latency after the first part, in ns: from when the submission
+ *		began, or should have begun, so that it has all that an I/O
+ *		waits for: room, the CPU, those before it
  * @p99:	likewise
- * @doorbells:	per request
+ * @doorbells:	per I/O
+ * @requests:	per I/O
  */
 struct outcome {
 	double early;
 	u64 early_ios;
+	u64 early_p99;
 	double iops;
 	double late;
 	u64 ns;
 	double mean;
 	u64 p99;
 	double doorbells;
+	double requests;
 };
 
 /**
  * struct result - what a run came to
- * @phases:	one of each phase
+ * @phases:	one of each phase, the last time that it was run through
+ * @all:	from the end of the first phase's first part to the end
+ * @ios:	of @all, by submitter
+ * @nr_tasks:	how many submitters there are
  * @group:	mean over the hardware queues, at the end
  * @changes:	times that a controller changed it
  */
 struct result {
 	struct outcome phases[MAX_PHASES];
+	struct outcome all;
+	u64 ios[MAX_HCTXS * MAX_TASKS];
+	u32 nr_tasks;
 	double group;
 	u64 changes;
 };
