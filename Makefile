@@ -16,7 +16,7 @@ help:
 	@echo '  setup     install the Debian packages that are missing'
 	@echo '  run       boot the patched kernel, compare the policies on NVMe'
 	@echo '  bench     policies and baselines on modelled SSDs; see SUITE'
-	@echo '  sim       what adaptive loses to the best fixed group; see SEED'
+	@echo '  sim       what adaptive loses to the best fixed group; see SEED, ABLATE'
 	@echo '  audit     what plugs batch, unpatched and patched, case by case'
 	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
 	@echo '  kernel    build the patched kernel'
@@ -40,7 +40,8 @@ help:
 	@echo '  COMPARE=json  records of an earlier "bench" to compare with'
 	@echo '  SEED=n        of the configurations that "sim" draws (default: 1), and'
 	@echo '                of all that "torture" does by chance (default: the clock)'
-	@echo '  CONFIGS=n     how many (default: 5000)'
+	@echo '  CONFIGS=n     how many (default: 5000; with ABLATE 1000)'
+	@echo '  ABLATE=1      "sim": what each rule of the controller is worth'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'
 	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
@@ -77,7 +78,8 @@ bench: kernel
 
 sim: tree
 	@python3 $(BENCH)/sim.py $(if $(SEED),--seed '$(SEED)') \
-		$(if $(CONFIGS),--configs '$(CONFIGS)')
+		$(if $(CONFIGS),--configs '$(CONFIGS)') \
+		$(if $(filter-out 0,$(ABLATE)),--ablate)
 
 audit: kernel
 	@python3 scripts/audit.py

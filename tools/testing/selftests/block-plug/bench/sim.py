@@ -15,6 +15,7 @@ import queue
 import sys
 import time
 
+import ablate
 import simconfigs
 import simreport
 import simrun
@@ -144,7 +145,10 @@ def arguments(words):
     """Command line; exits with 2 if it can not be used."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--configs", type=number(1, 10**7),
-                        help="how many configurations (default: %d)" % CONFIGS)
+                        help="how many configurations (default: %d, with "
+                        "--ablate %d)" % (CONFIGS, ablate.CONFIGS))
+    parser.add_argument("--ablate", action="store_true",
+                        help="what each rule of the controller is worth")
     parser.add_argument("--seed", type=number(0, 2**63), default=1,
                         help="that they are drawn from (default: 1)")
     parser.add_argument("--jobs", type=number(1, 1024),
@@ -160,7 +164,9 @@ def main():
     args = arguments(sys.argv[1:])
     try:
         simrun.build()
-        if args.only is None:
+        if args.ablate:
+            ablate.run(args.seed, args.configs or ablate.CONFIGS, args.jobs)
+        elif args.only is None:
             sweep(args)
         else:
             show(simconfigs.generate(args.seed, args.only))

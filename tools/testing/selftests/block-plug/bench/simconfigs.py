@@ -23,6 +23,7 @@ PHASE_NS = (1e7, 1e9)
 PHASE_IOS = (2_000, 400_000)
 CHANGE_IOS = 1_600_000
 MAX_CYCLES = 10
+LEFT = 5
 # Bursts that are measured: so many pairs, at least.
 BURSTS = 8
 MAX_NS = 10**12                 # that plugsim measures
@@ -321,7 +322,9 @@ def alternating(rng, config, most):
     """That configuration, and another phase in turn with it."""
     both = (*config.phases, changed(rng, config.phases[0], most))
     low, high = (ios / max(map(config.rate, both)) for ios in PHASE_IOS)
-    period = min(max(log_uniform(rng, *PHASE_NS), low), high)
+    # what the phase before has left in the device must not be all of it
+    low = max(low, LEFT * config.in_flight() / min(map(config.rate, both)))
+    period = max(min(log_uniform(rng, *PHASE_NS), high), low)
     period = min(max(period, PHASE_NS[0]), PHASE_NS[1])
     return dataclasses.replace(config, phases=both, period=int(period))
 

@@ -9,6 +9,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import ablate  # noqa: E402 pylint: disable=wrong-import-position
 import simconfigs  # noqa: E402 pylint: disable=wrong-import-position
 import simreport  # noqa: E402 pylint: disable=wrong-import-position
 import simrun  # noqa: E402 pylint: disable=wrong-import-position
@@ -269,6 +270,52 @@ class Waits(unittest.TestCase):
                 "group=32 ios=4000 warm=0")
         self.assertLess(outcome(line % 20000)["p99"], 12000)
         self.assertGreater(outcome(line % 9000)["mean"], 1000000)
+
+
+class Ablation(unittest.TestCase):
+    """Rules that are knocked out of the controller's source."""
+
+    def test_table_matches(self):
+        """Each text is there once, in the controller that is mailed."""
+        with open(ablate.CONTROLLER, encoding="ascii") as file:
+            source = file.read()
+        for name, pairs in ablate.RULES.items():
+            self.assertNotEqual(ablate.substituted(source, name, pairs),
+                                source)
+        for wrong in (source.replace("HALF_TRIAL", "HALF"), source + source):
+            with self.assertRaisesRegex(simrun.SimError, "half trial"):
+                ablate.substituted(wrong, "half trial",
+                                   ablate.RULES["half trial"])
+
+    def test_knocked_out(self):
+        """Without its steps the controller never leaves 32."""
+        line = "lat=uniform:62522-145886 ios=100000"
+        self.assertGreater(run(line)["changes"], 0)
+        program, left = ablate.together(["QUARTER", "HALF", "SINGLE"])
+        self.assertEqual(left, [])
+        with simrun.Engine(program) as engine:
+            self.assertEqual(engine.run(line)["changes"], 0)
+
+    def test_overlap(self):
+        """Of two rules in one place the second stays, and is named."""
+        with open(ablate.CONTROLLER, encoding="ascii") as file:
+            _, left = ablate.without(file.read(), [
+                "time criterion", "response-time criterion"])
+        self.assertEqual(left, ["response-time criterion"])
+
+    def test_worth(self):
+        """Pairs: what is common to both sides is no error."""
+        records = [{"class": "one queue", "values": {
+            None: part, "same": part, "rule": part + 0.01 * (part > 0.1)}}
+                   for part in (0.0, 0.2, 0.4, 0.6)]
+        self.assertEqual(ablate.worth(records, "same"), (0, 0, 0))
+        mean, error, differ = ablate.worth(records, "rule")
+        self.assertAlmostEqual(mean, 0.75)
+        self.assertAlmostEqual(error, 0.25)
+        self.assertEqual(differ, 3)
+        found = ablate.figures(records, ["same", "rule"])
+        self.assertEqual(ablate.harmless(found), ["same"])
+        self.assertIn("+0.750 +- 0.250*", ablate.table(found))
 
 
 class Repeat(unittest.TestCase):

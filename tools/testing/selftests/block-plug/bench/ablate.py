@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make sim ABLATE=1: what each rule of the controller is worth.
+
+A rule is knocked out by an exact substitution in the controller's source, which
+is then compiled into an engine of its own. Each text must be there exactly
+once: a controller that has changed is noticed. Every engine runs the same
+configurations with the same seeds, so that most of what chance does is in both
+sides of a difference. Rules that turn out to be worth nothing are then knocked
+out together, on configurations that did not choose them.
+"""
+import concurrent.futures
+import json
+import math
+import os
+import queue
+import random
+import time
+
+import simconfigs
+import simreport
+import simrun
+from simreport import plugreport
+
+CONTROLLER = os.path.join(simrun.ROOT, "block/blk-plug-adaptive.c")
+CONFIGS = 1000
+PROGRESS = 10                   # seconds
+TOGETHER = "all that do no harm"
+ALL = "all closed"
+COLUMNS = (ALL, *simconfigs.CLASSES)
+SURE = 2                        # standard errors
+SAMPLES = 200                   # of the bootstrap
+
+# {rule: ((text, replacement), ...)}
+RULES = {
+    "time criterion": (
+        ("	if (above(time.mean - need, time.var, SIGMA_3))\n"
+         "		return time.mean > ONE / 4 ? TOO_GOOD : GOOD;\n", ""),
+        ("above(need - time.mean, time.var, SIGMA_2_5) ||\n"
+         "	    above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5)"
+         " ||\n	    ", "")),
+    "response-time criterion": (
+        ("above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5) ||\n"
+         "	    above(need - wait.mean, wait.var, SIGMA_3)", "false"),
+        ("nr < HALF_TRIAL || wait.mean > need ?", "nr < TRIAL ?")),
+    "SLOWER parks": (("	if (verdict == SLOWER)\n", "	if (false)\n"),),
+    "HALF": (("		return group / 2;\n", "		return 0;\n"),),
+    "QUARTER": (("		return group / 4;\n", "		return 0;\n"),),
+    "FIRST_BLOCKS": (("FIRST_BLOCKS	= 4,", "FIRST_BLOCKS	= 2,"),),
+    "settled() aborts": (
+        ("	if (a->state != BLK_PLUG_ADAPTIVE_TRY)\n",
+         "	if (true)\n"),),
+    "PAIR": (("a->pair = a->group == 1 &&", "a->pair = false &&"),),
+    "doubted": (("v == TOO_GOOD && !a->doubted", "false"),),
+    "half trial": (("	HALF_TRIAL	= 8,", "	HALF_TRIAL	= 16,"),),
+    "far() resets": (("	if (b->time.nr < BLOCK ||\n", "	if (true ||\n"),),
+    "drifts()": (("	if (drifts(a))\n", "	if (false)\n"),),
+    "DOUBLE": (("			2 * a->group : 0;", "			0 : 0;"),),
+    "patience": (("min(2 * a->patience, MAX_PATIENCE)", "a->patience"),),
+    "asymmetry of need": (("-PERMILLE(5) / 2", "PERMILLE(5)"),),
+    "4x step after park": (
+        ("a->tried = a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP ? BIT(QUARTER) :"
+         " 0;", "a->tried = BIT(QUARTER);"),),
+    "SINGLE": (("		return group > 2;\n", "		return 0;\n"),),
+    "HOME": (("			BLK_PLUG_ADAPTIVE_MAX_GROUP : 0;",
+              "			0 : 0;"),),
+    "fell_into_step()": (
+        ("fell_into_step(a, time) ? a->steps + 1 : 0", "0"),),
+    "FIRST": (("a->first = a->group <", "a->first = false && a->group <"),),
+    "3% clause": (("	if (nr < TRIAL && time.mean >",
+                   "	if (false && time.mean >"),),
+}
+
+
+def substituted(source, name, pairs):
+    """The source without a rule."""
+    for text, replacement in pairs:
+        if source.count(text) != 1:
+            raise simrun.SimError(
+                "ablate: %s: %d places in blk-plug-adaptive.c for %r, accepted:"
+                " 1; has the controller changed?" % (
+                    name, source.count(text), text))
+        source = source.replace(text, replacement)
+    return source
+
+
+def without(source, names):
+    """The source without some rules, and those left out because another one
+    of them has changed the same place."""
+    left = []
+    for name in names:
+        try:
+            source = substituted(source, name, RULES[name])
+        except simrun.SimError:
+            left.append(name)
+    return source, left
+
+
+def engine_of(name, source):
+    """Compile a controller; the program."""
+    stem = "".join(c if c.isalnum() else "-" for c in name)
+    where = os.path.join(simrun.OUT, "ablate")
+    os.makedirs(where, exist_ok=True)
+    path = os.path.join(where, stem + ".c")
+    plugreport.write_file(path, source.encode("ascii"))
+    program = os.path.join(where, stem)
+    simrun.build("CONTROLLER=" + path, "LINKED=" + program, "EXTRA=-w")
+    return program
+
+
+def programs():
+    """{rule: program}, with None: nothing is knocked out."""
+    with open(CONTROLLER, encoding="ascii") as file:
+        source = file.read()
+    found = {None: engine_of("none", source)}
+    for name, pairs in RULES.items():
+        found[name] = engine_of(name, substituted(source, name, pairs))
+    return found
+
+
+def together(names):
+    """(program without all of these, those that it still has)"""
+    with open(CONTROLLER, encoding="ascii") as file:
+        source, left = without(file.read(), names)
+    return engine_of(TOGETHER, source), left
+
+
+class Comparison:
+    """One job's engines, of all variants."""
+
+    def __init__(self, found):
+        self.engines = {name: simrun.Engine(program)
+                        for name, program in found.items()}
+
+    def judge(self, seed, index):
+        """{variant: regret, or p99 as a ratio to always if that is the load's
+        figure}, and the class."""
+        config = simconfigs.generate(seed, index)
+        rounds = simrun.Judge(self.engines[None], config).look()
+        best, runs = rounds[0]
+        opened = config.kind == "open"
+        key, base = ("p99", simrun.ALWAYS) if opened else ("iops", best)
+        scale = runs[base]["all"][key] or 1
+        line, values = config.line(simrun.ADAPTIVE, 2), {}
+        for name, engine in self.engines.items():
+            result = runs[simrun.ADAPTIVE] if name is None else \
+                engine.run(line)
+            part = result["all"][key] / scale
+            values[name] = part if opened else 1 - part
+        return {"index": index, "seed": seed, "class": config.of_class(),
+                "values": values}
+
+    def stop(self):
+        """No process stays."""
+        for engine in self.engines.values():
+            engine.process.kill()
+
+
+def compare(found, seed, indexes, jobs, what):
+    """Records of all of them, in order."""
+    free, start = queue.SimpleQueue(), time.monotonic()
+    sets = [Comparison(found) for _ in range(jobs)]
+    for one in sets:
+        free.put(one)
+
+    def judge(index):
+        engines = free.get()
+        try:
+            return engines.judge(seed, index)
+        finally:
+            free.put(engines)
+
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    try:
+        pending = all_jobs = [pool.submit(judge, index) for index in indexes]
+        while pending:
+            done, pending = concurrent.futures.wait(
+                pending, timeout=PROGRESS,
+                return_when=concurrent.futures.FIRST_EXCEPTION)
+            for job in done:
+                job.result()
+            print("%s: %d of %d configurations, %d s" % (
+                what, len(all_jobs) - len(pending), len(all_jobs),
+                time.monotonic() - start), flush=True)
+        return [job.result() for job in all_jobs]
+    finally:
+        for one in sets:
+            one.stop()
+        pool.shutdown(cancel_futures=True)
+
+
+def of_column(records, column):
+    """The records that a column is about."""
+    if column == ALL:
+        return [one for one in records
+                if one["class"] != simconfigs.CLASSES[-1]]
+    return [one for one in records if one["class"] == column]
+
+
+def worth(records, name):
+    """(what the mean loses without a rule, its standard error, how many
+    differ), in points."""
+    differ = [100 * (one["values"][name] - one["values"][None])
+              for one in records]
+    if len(differ) < 2:
+        return None
+    mean = simreport.mean(differ)
+    variance = sum((one - mean) ** 2 for one in differ) / (len(differ) - 1)
+    return (mean, math.sqrt(variance / len(differ)),
+            sum(1 for one in differ if one))
+
+
+def tail(records, name):
+    """(what the p99 of all regrets loses, its error, what the worst does)."""
+    def loss(some):
+        return 100 * (simreport.quantile(
+            [one["values"][name] for one in some], 0.99) - simreport.quantile(
+                [one["values"][None] for one in some], 0.99))
+    rng = random.Random(1)
+    tries = [loss(rng.choices(records, k=len(records)))
+             for _ in range(SAMPLES)]
+    mean = simreport.mean(tries)
+    error = math.sqrt(sum((one - mean) ** 2 for one in tries) / (SAMPLES - 1))
+    return loss(records), error, 100 * (
+        max(one["values"][name] for one in records) -
+        max(one["values"][None] for one in records))
+
+
+def figures(records, names):
+    """{rule: {column: worth, "p99": ..., "worst": ...}}"""
+    found = {}
+    for name in names:
+        found[name] = {column: worth(of_column(records, column), name)
+                       for column in COLUMNS}
+        some = of_column(records, ALL)
+        if len(some) > 1:
+            p99, error, worst = tail(some, name)
+            found[name].update(p99=(p99, error), worst=worst)
+    return found
+
+
+def harmless(found):
+    """The rules that no class would surely miss."""
+    return [name for name, one in found.items() if all(
+        one[column] is None or one[column][0] <= SURE * one[column][1]
+        for column in COLUMNS)]
+
+
+def pair(value):
+    """A figure and its error; * if it is surely none by chance."""
+    if value is None:
+        return "-"
+    mean, error = value[:2]
+    if not mean and not error:
+        return "0"
+    return "%+.3f +- %.3f%s" % (mean, error, "*" if abs(mean) > SURE * error
+                               else "")
+
+
+def table(found):
+    """As text."""
+    rows = [["without", *COLUMNS, "p99 of all", "worst", "differ"]]
+    for name, one in found.items():
+        rows.append([name, *(pair(one[column]) for column in COLUMNS),
+                     pair(one.get("p99")), "%+.2f" % one.get("worst", 0),
+                     str(one[ALL][2]) if one[ALL] else "-"])
+    return simreport.lines(rows)
+
+
+def base_table(records):
+    """What the regrets are of."""
+    rows = [["with all rules", "n", "mean"]]
+    for column in COLUMNS:
+        some = [one["values"][None] for one in of_column(records, column)]
+        if some:
+            rows.append([column, str(len(some)), "%.3f" % (
+                100 * simreport.mean(some))])
+    return simreport.lines(rows)
+
+
+HEADING = """
+Points of mean regret that are lost without a rule, +- a standard error; open
+loop: percent of always' p99 latency. *: more than two errors from nothing."""
+
+
+def run(seed, count, jobs):
+    """Everything."""
+    print("ablate: seed %d, %d configurations, %d jobs, %d rules" % (
+        seed, count, jobs, len(RULES)), flush=True)
+    found = programs()
+    records = compare(found, seed, range(count), jobs, "ablate")
+    rules = figures(records, RULES)
+    print("\n".join([HEADING, "", base_table(records), "", table(rules)]),
+          flush=True)
+    names = harmless(rules)
+    print("\nNot surely worth anything: " + ", ".join(names), flush=True)
+    program, left = together(names)
+    if left:
+        print("Left in, since they overlap with others: " + ", ".join(left))
+    fresh = compare({None: found[None], TOGETHER: program}, seed,
+                    range(count, 2 * count), jobs, "together")
+    both = figures(fresh, [TOGETHER])
+    print("\n" + table(both))
+    path = os.path.join(simrun.OUT, "ablate.json")
+    plugreport.write_file(path, json.dumps({
+        "seed": seed, "rules": rules, "harmless": names, "left": left,
+        "together": both, "records": records + fresh},
+        default=str).encode("ascii"))
+    print("Records: " + os.path.relpath(path, simrun.ROOT))
