@@ -13,6 +13,7 @@
 set -u
 
 CONFIG=/sys/kernel/config/nullb
+DELAY=/sys/module/blk_mq/parameters/delay
 export PATH=/bin
 
 answer()
@@ -62,16 +63,17 @@ choose()
 # What a user of any kernel can choose, and what only the patched one offers.
 set_policy()
 {
-	queue=/sys/block/$1/queue nomerges=0 policy=$2
+	queue=/sys/block/$1/queue nomerges=0 policy=$2 delay=0
 	case $2 in
 	nomerges2)
 		nomerges=2 policy=always ;;
 	delay*)
-		choose /sys/module/blk_mq/parameters/delay "${2#delay}" ||
-			return 1
-		policy=always ;;
+		delay=${2#delay} policy=always ;;
 	esac
 	choose "$queue/nomerges" $nomerges || return 1
+	if [ "$delay" != 0 ] || [ -e $DELAY ]; then
+		choose $DELAY "$delay" || return 1
+	fi
 	if [ "$policy" != always ] || [ -e "$queue/plug_policy" ]; then
 		choose "$queue/plug_policy" "$policy"
 	fi

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernels as processes of this machine: User Mode Linux, on one CPU."""
+import contextlib
+import fcntl
 import os
 import select
 import shutil
@@ -72,6 +74,19 @@ def wait_for_quiet(patience):
 
 
 # --- the process -------------------------------------------------------------
+
+@contextlib.contextmanager
+def alone():
+    """Two at once would disturb each other, and write the same files."""
+    os.makedirs(OUT, exist_ok=True)
+    with open(os.path.join(OUT, ".lock"), "w", encoding="ascii") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise lab.LabError("another SUITE=native is running") from error
+        make_root()
+        yield
+
 
 def make_root():
     """What the guests boot from: a directory, which they only read."""
