@@ -10,16 +10,24 @@ a speed.
 import argparse
 import contextlib
 import fcntl
+import json
 import os
 import sys
 
 import cells
 import kernels
 import lab
+import lines
+import native
 import suites
 
 sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
 import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+
+
+# Suites with an instrument of their own: what they measure with is not a guest
+# whose time is its instructions.
+OWN = {one.NAME: one for one in (lines, native)}
 
 
 class UsageError(Exception):
@@ -30,12 +38,12 @@ def pick(text):
     """The suites named, or all, or the default."""
     names = text.replace(",", " ").split() or suites.DEFAULT
     if names == ["all"]:
-        names = list(suites.SUITES)
+        names = [*suites.SUITES, *OWN]
     for name in names:
-        if name not in suites.SUITES:
+        if name not in suites.SUITES and name not in OWN:
             raise UsageError("SUITE: '%s' is none of: %s, all" % (
-                name, ", ".join(suites.SUITES)))
-    return [suites.SUITES[name] for name in names]
+                name, ", ".join([*suites.SUITES, *OWN])))
+    return names
 
 
 def commit():
@@ -119,12 +127,36 @@ def alone():
         yield
 
 
+def measure_own(suite, runs, head):
+    """A suite that has an instrument of its own: records and a table."""
+    print("\n== %s ==\nClaim: %s" % (suite.NAME, suite.CLAIM), flush=True)
+    records = suite.measure(runs, head)
+    path = path_of(suite.NAME, ".json")
+    plugreport.write_file(path, json.dumps(
+        {"suite": suite.NAME, "claim": suite.CLAIM, "note": suite.NOTE,
+         "records": records}, indent=1).encode("ascii"))
+    print("%s\n%s\nRecords: %s" % (suite.text(records), suite.NOTE,
+                                   os.path.relpath(path, lab.ROOT)))
+
+
 def measure(chosen, runs):
     """Measure the suites, and write the report; their names."""
+    head = commit()
+    names = measure_cells([suites.SUITES[name] for name in chosen
+                           if name not in OWN], runs, head)
+    for name in chosen:
+        if name in OWN:
+            measure_own(OWN[name], runs, head)
+    return names
+
+
+def measure_cells(chosen, runs, head):
+    """Measure those that are made of cells; a report of them."""
+    if not chosen:
+        return []
     known = kernels.prepare([cell for suite in chosen
                              for cell in suite.make(1)])
     print(kernels.text(known), flush=True)
-    head = commit()
     sections = [run_suite(suite, runs, known, head) for suite in chosen]
     names = [made["suite"] for made in sections]
     report = path_of("report", ".html")
@@ -159,7 +191,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--suite", default="", metavar="'a b'",
                         help="all, or of: %s (default: %s)" % (
-                            ", ".join(suites.SUITES),
+                            ", ".join([*suites.SUITES, *OWN]),
                             " ".join(suites.DEFAULT)))
     parser.add_argument("--runs", type=int, default=0,
                         help="runs of each cell, each with its own seed")

@@ -90,6 +90,7 @@ class Guest:
     warns: object = None        # given the console: the warning that counts
     tcg_thread: str = "single"  # or "multi", see accel_args()
     on_line: object = None      # called with each line as the job writes it
+    on_mark: object = None      # called with a mark's name; the guest waits
 
 
 @dataclasses.dataclass
@@ -283,9 +284,7 @@ def disk_args(guest):
 
 
 def cpus(guest):
-    """icount needs one CPU."""
-    if guest.icount and guest.smp > 1:
-        raise UsageError("--icount takes --smp 1 only")
+    """With icount more than one take turns, which --smp has to ask for."""
     return guest.smp or (1 if guest.icount else 2)
 
 
@@ -474,11 +473,11 @@ class Doorbells:
 class Port:
     """The host's end of the verdict port: lines in, acknowledgements out."""
 
-    def __init__(self, result, doorbells, on_line):
+    def __init__(self, result, doorbells, guest):
         self.host, self.guest = socket.socketpair()
         self.host.setblocking(False)
         self.result = result
-        self.on_line = on_line
+        self.on_line, self.on_mark = guest.on_line, guest.on_mark
         self.doorbells = doorbells
         self.rest = b""
 
@@ -503,6 +502,8 @@ class Port:
         if word == "mark":
             counts = self.doorbells.snapshot() if self.doorbells else {}
             self.result.marks.append(Mark(rest, counts))
+            if self.on_mark:
+                self.on_mark(rest)
             self.host.sendall(f"ack {rest}\n".encode())
         elif line.startswith("verdict exit "):
             self.result.exit_code = int(line.split()[2])
@@ -607,7 +608,7 @@ class Lines:
 
     def __init__(self, guest, result):
         self.doorbells = Doorbells() if guest.trace_doorbells else None
-        self.port = Port(result, self.doorbells, guest.on_line)
+        self.port = Port(result, self.doorbells, guest)
         self.gdb = socket.socketpair() if must_patch(guest) else None
 
     def guest_fds(self):

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A plugin for QEMU that counts what instructions do to memory while a guest
+ * does a number of I/Os: loads, stores, atomics, cache lines, modelled misses,
+ * and accesses to lines that CPUs share.
+ *
+ * The guest says, through linessay, "window NAME CPUS WARM FILL IOS BATCH".  When
+ * each of that many CPUs has done WARM I/Os, accesses begin to be seen; when each
+ * has done FILL more, which fill the modelled caches, all that CPUs do is counted
+ * until each has done IOS; the result is appended to the file OUT.  An I/O is an
+ * execution of the function at IO.
+ *
+ *	-plugin lines.so,out=FILE,io=ADDRESS
+ *
+ * Lines are those of physical memory, so that an alias is no line of its own.
+ * Each CPU has an L1d of 32 KiB (8-way) and an L2 of 1 MiB (16-way), which know
+ * nothing of each other, replace what was used longest ago, and hold no
+ * instructions.  What a CPU loses to another one's write depends on how QEMU
+ * lets CPUs take turns, so misses do not count that; *contended* touches do, and
+ * do not depend on it: all accesses of the window to lines that at least two
+ * CPUs access and at least one of them writes.
+ *
+ * It expects QEMU to run one CPU at a time (-accel tcg,thread=single): nothing
+ * here is locked.
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "qemu-api.h"
+#include "table.h"
+
+#define EXPORT	__attribute__((visibility("default")))
+
+enum {
+	MAX_CPUS	= 64,
+	LINE_SHIFT	= 6,
+	L1_SETS		= 64,
+	L1_WAYS		= 8,
+	L2_SETS		= 1024,
+	L2_WAYS		= 16,
+	MAX_INSN	= 16,
+	MAX_TEXT	= 200,
+};
+
+/* A no-op that says a bit: nopl 0x504c49xx(%rax,%rax,1) */
+static const uint8_t bit_insn[] = { 0x0f, 0x1f, 0x84, 0x00 };
+static const uint8_t bit_tail[] = { 0x49, 0x4c, 0x50 };
+
+/* An instruction of the guest's. */
+struct site {
+	uint64_t pc;
+	uint32_t nr;
+	uint64_t insns, loads, stores, l1, l2, contended;
+	bool atomic;
+};
+
+/* A line; epoch says when each CPU touched it last. */
+struct line {
+	uint64_t number;
+	uint64_t vaddr, touches, l1, l2, readers, writers;
+	uint32_t epoch[MAX_CPUS];
+};
+
+/* What a site did to a line. */
+struct pair {
+	uint64_t key;
+	struct site *site;
+	struct line *line;
+	uint64_t touches;
+};
+
+/* Instructions that QEMU runs in one piece. */
+struct block {
+	struct block *next;
+	uint64_t runs;
+	size_t nr;
+	struct site *sites[];
+};
+
+struct cache {
+	uint64_t l1[L1_SETS][L1_WAYS];
+	uint64_t l2[L2_SETS][L2_WAYS];
+};
+
+struct cpu {
+	uint64_t ios;
+	uint32_t epoch;
+	uint64_t lines;
+	struct cache cache;
+};
+
+static enum { IDLE, WARM, SEE, FILL, COUNT } state;
+/* Does code have counters? */
+static bool seeing;
+
+static struct {
+	char name[MAX_TEXT];
+	unsigned int cpus;
+	uint64_t warm, fill, ios, batch, done;
+} window;
+
+static qemu_plugin_id_t plugin;
+static int api;
+static const char *out_path;
+static uint64_t io_pc;
+static struct cpu cpus[MAX_CPUS];
+static struct table sites = { .record = sizeof(struct site) };
+static struct table lines = { .record = sizeof(struct line) };
+static struct table pairs = { .record = sizeof(struct pair) };
+static struct block *blocks;
+
+/* --- memory --------------------------------------------------------------- */
+
+/* Was the line there?  It is now, and the last one to go. */
+static bool cache_hit(uint64_t *set, unsigned int ways, uint64_t line)
+{
+	unsigned int i = 0;
+	bool hit;
+
+	/* 0 is an empty way */
+	line++;
+	while (i < ways - 1 && set[i] != line)
+		i++;
+	hit = set[i] == line;
+	memmove(set + 1, set, i * sizeof(*set));
+	set[0] = line;
+	return hit;
+}
+
+static void count_cache(struct cache *cache, struct site *site,
+			struct line *line)
+{
+	uint64_t nr = line->number;
+
+	if (cache_hit(cache->l1[nr % L1_SETS], L1_WAYS, nr))
+		return;
+	site->l1++;
+	line->l1++;
+	if (cache_hit(cache->l2[nr % L2_SETS], L2_WAYS, nr))
+		return;
+	site->l2++;
+	line->l2++;
+}
+
+static void count_pair(struct site *site, struct line *line)
+{
+	struct pair *pair = table_get(&pairs, line->number << 32 | site->nr);
+
+	pair->site = site;
+	pair->line = line;
+	pair->touches++;
+}
+
+static void count_line(unsigned int cpu, struct line *line, uint64_t vaddr,
+		       bool store)
+{
+	if (line->epoch[cpu] != cpus[cpu].epoch) {
+		line->epoch[cpu] = cpus[cpu].epoch;
+		cpus[cpu].lines++;
+	}
+	line->vaddr = vaddr;
+	line->touches++;
+	line->readers |= 1ULL << cpu;
+	if (store)
+		line->writers |= 1ULL << cpu;
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
+		      uint64_t vaddr, void *data)
+{
+	struct qemu_plugin_hwaddr *addr;
+	struct site *site = data;
+	struct line *line;
+	bool store;
+
+	if (state < FILL)
+		return;
+	addr = qemu_plugin_get_hwaddr(info, vaddr);
+	if (!addr || qemu_plugin_hwaddr_is_io(addr))
+		return;
+	store = qemu_plugin_mem_is_store(info);
+	line = table_get(&lines, qemu_plugin_hwaddr_phys_addr(addr) >>
+			 LINE_SHIFT);
+	if (store)
+		site->stores++;
+	else
+		site->loads++;
+	count_cache(&cpus[cpu].cache, site, line);
+	count_line(cpu, line, vaddr, store);
+	count_pair(site, line);
+}
+
+/* --- instructions --------------------------------------------------------- */
+
+/* Does it lock the line?  With LOCK it does, and XCHG needs none. */
+static bool is_atomic(const uint8_t *bytes, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < size; i++) {
+		if (bytes[i] == 0xf0)
+			return true;
+		if (bytes[i] == 0x86 || bytes[i] == 0x87)
+			return bytes[i + 1] >> 6 != 3;
+		/* other prefixes go on */
+		if (!strchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf2\xf3",
+			    bytes[i]) && bytes[i] >> 4 != 4)
+			return false;
+	}
+	return false;
+}
+
+static size_t insn_bytes(struct qemu_plugin_insn *insn, uint8_t *to)
+{
+	size_t size = qemu_plugin_insn_size(insn);
+	const void *(*data)(const struct qemu_plugin_insn *insn) =
+		(void *)qemu_plugin_insn_data;
+
+	if (size > MAX_INSN)
+		size = MAX_INSN;
+	if (api >= 3)
+		return qemu_plugin_insn_data(insn, to, size);
+	memcpy(to, data(insn), size);
+	return size;
+}
+
+static void on_block(unsigned int cpu, void *data)
+{
+	struct block *block = data;
+
+	(void)cpu;
+	block->runs++;
+}
+
+static struct site *site_of(struct qemu_plugin_insn *insn)
+{
+	struct site *site = table_get(&sites, qemu_plugin_insn_vaddr(insn));
+	uint8_t bytes[MAX_INSN];
+
+	site->nr = site->nr ?: sites.nr;
+	site->atomic = is_atomic(bytes, insn_bytes(insn, bytes));
+	return site;
+}
+
+/* Counts all that a block does. */
+static void see_block(struct qemu_plugin_tb *tb)
+{
+	size_t nr = qemu_plugin_tb_n_insns(tb), i;
+	struct block *block = table_alloc(1, sizeof(*block) +
+					  nr * sizeof(*block->sites));
+
+	block->next = blocks;
+	blocks = block;
+	block->nr = nr;
+	for (i = 0; i < nr; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		block->sites[i] = site_of(insn);
+		qemu_plugin_register_vcpu_mem_cb(insn, on_access,
+						 QEMU_PLUGIN_CB_NO_REGS,
+						 QEMU_PLUGIN_MEM_RW,
+						 block->sites[i]);
+	}
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block,
+					     QEMU_PLUGIN_CB_NO_REGS, block);
+}
+
+/* --- the result ----------------------------------------------------------- */
+
+static void sum_blocks(void)
+{
+	const struct block *block;
+	size_t i;
+
+	for (block = blocks; block; block = block->next)
+		for (i = 0; i < block->nr; i++)
+			block->sites[i]->insns += block->runs;
+}
+
+static bool is_contended(const struct line *line)
+{
+	uint64_t all = line->readers | line->writers;
+
+	return line->writers && all & (all - 1);
+}
+
+static void sum_pairs(void)
+{
+	size_t i;
+
+	for (i = 0; i < pairs.size; i++) {
+		struct pair *pair = (void *)pairs.slots[i];
+
+		if (pair && is_contended(pair->line))
+			pair->site->contended += pair->touches;
+	}
+}
+
+static void print_sites(FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < sites.size; i++) {
+		const struct site *s = (void *)sites.slots[i];
+
+		if (s && s->insns)
+			fprintf(out, "site %" PRIx64 " %" PRIu64 " %" PRIu64
+				" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				" %" PRIu64 "\n", s->pc, s->insns, s->loads,
+				s->stores, s->atomic ? s->insns : 0, s->l1,
+				s->l2, s->contended);
+	}
+}
+
+static void print_lines(FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < lines.size; i++) {
+		const struct line *l = (void *)lines.slots[i];
+
+		if (l)
+			fprintf(out, "line %" PRIx64 " %" PRIu64 " %" PRIu64
+				" %" PRIu64 " %" PRIu64 "\n",
+				l->vaddr >> LINE_SHIFT << LINE_SHIFT,
+				l->touches, l->l1, l->l2,
+				is_contended(l) ? l->touches : 0);
+	}
+}
+
+static void print_window(void)
+{
+	FILE *out = fopen(out_path, "a");
+	uint64_t distinct = 0;
+	unsigned int i;
+
+	if (!out) {
+		perror(out_path);
+		exit(1);
+	}
+	for (i = 0; i < MAX_CPUS; i++)
+		distinct += cpus[i].lines;
+	sum_blocks();
+	sum_pairs();
+	fprintf(out, "window %s %" PRIu64 " %" PRIu64 "\n", window.name,
+		window.done, distinct);
+	print_sites(out);
+	print_lines(out);
+	fprintf(out, "end %s\n", window.name);
+	fclose(out);
+}
+
+/* --- the window ----------------------------------------------------------- */
+
+/* What was there before does not count; the caches keep what they hold. */
+static void forget(void)
+{
+	struct block *block;
+	unsigned int i;
+	size_t at;
+
+	for (block = blocks; block; block = block->next)
+		block->runs = 0;
+	for (at = 0; at < sites.size; at++) {
+		struct site *s = (void *)sites.slots[at];
+
+		if (s)
+			*s = (struct site){ .pc = s->pc, .nr = s->nr,
+					    .atomic = s->atomic };
+	}
+	table_clear(&pairs);
+	table_clear(&lines);
+	for (i = 0; i < MAX_CPUS; i++)
+		cpus[i].lines = 0;
+}
+
+/* From here on, I/Os of each CPU are counted anew. */
+static void begin(int new)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_CPUS; i++)
+		cpus[i].ios = 0;
+	window.done = 0;
+	state = new;
+}
+
+static bool all_have(uint64_t ios)
+{
+	unsigned int i, have = 0;
+
+	for (i = 0; i < MAX_CPUS; i++)
+		have += cpus[i].ios >= ios;
+	return have >= window.cpus;
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+
+/* All code is gone, and will be translated anew: with counters from now on. */
+static void on_reset(qemu_plugin_id_t id)
+{
+	seeing = true;
+	begin(FILL);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+}
+
+/*
+ * Code that was translated before is slow to be rid of, and QEMU 7.2 cannot bear
+ * that counters which code calls are gone: so once a guest has come to its first
+ * window, they stay.
+ */
+static void see(void)
+{
+	if (seeing) {
+		begin(FILL);
+		return;
+	}
+	begin(SEE);
+	qemu_plugin_reset(plugin, on_reset);
+}
+
+static void on_io(unsigned int cpu, void *data)
+{
+	(void)data;
+	if (state == IDLE)
+		return;
+	if (++cpus[cpu].ios % window.batch == 0)
+		cpus[cpu].epoch++;
+	window.done++;
+	if (state == COUNT && all_have(window.ios)) {
+		print_window();
+		state = IDLE;
+	} else if (state == FILL && all_have(window.fill)) {
+		forget();
+		begin(COUNT);
+	} else if (state == WARM && all_have(window.warm)) {
+		see();
+	}
+}
+
+/* --- what the guest says -------------------------------------------------- */
+
+static void take_text(const char *text)
+{
+	if (sscanf(text, "window %199s %u %" SCNu64 " %" SCNu64 " %" SCNu64
+		   " %" SCNu64, window.name, &window.cpus, &window.warm,
+		   &window.fill, &window.ios, &window.batch) != 6 ||
+	    !window.batch ||
+	    window.cpus > MAX_CPUS) {
+		fprintf(stderr, "lines: '%s' is not 'window NAME CPUS WARM FILL IOS BATCH'\n",
+			text);
+		exit(1);
+	}
+	begin(WARM);
+}
+
+static void on_bit(unsigned int cpu, void *data)
+{
+	static unsigned int nr_bits;
+	static char text[MAX_TEXT];
+	unsigned int at = nr_bits++ / 8;
+
+	(void)cpu;
+	if (at >= MAX_TEXT - 1)
+		nr_bits = at = 0;
+	text[at] = (uint8_t)text[at] >> 1 | (data ? 0x80 : 0);
+	if (nr_bits % 8 || text[at])
+		return;
+	take_text(text);
+	nr_bits = 0;
+}
+
+/* --- QEMU ----------------------------------------------------------------- */
+
+static void see_bit(struct qemu_plugin_insn *insn)
+{
+	uint8_t bytes[MAX_INSN] = { 0 };
+
+	if (insn_bytes(insn, bytes) != 8 ||
+	    memcmp(bytes, bit_insn, sizeof(bit_insn)) ||
+	    memcmp(bytes + 5, bit_tail, sizeof(bit_tail)))
+		return;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, on_bit,
+					       QEMU_PLUGIN_CB_NO_REGS,
+					       bytes[4] ? (void *)1 : NULL);
+}
+
+static void see_io(struct qemu_plugin_insn *insn)
+{
+	if (qemu_plugin_insn_vaddr(insn) == io_pc)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_io,
+						       QEMU_PLUGIN_CB_NO_REGS,
+						       NULL);
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t nr = qemu_plugin_tb_n_insns(tb), i;
+
+	(void)id;
+	for (i = 0; i < nr; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		see_io(insn);
+		see_bit(insn);
+	}
+	if (seeing)
+		see_block(tb);
+}
+
+/* The version that is asked for must be one that this QEMU knows. */
+EXPORT int qemu_plugin_version = 1;
+
+__attribute__((constructor)) static void choose_version(void)
+{
+	if (dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new"))
+		qemu_plugin_version = 2;
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
+			       int argc, char **argv)
+{
+	int i;
+
+	for (i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "out=", 4))
+			out_path = strdup(argv[i] + 4);
+		else if (!strncmp(argv[i], "io=", 3))
+			io_pc = strtoull(argv[i] + 3, NULL, 16);
+	}
+	if (!out_path || !io_pc || strcmp(info->target_name, "x86_64")) {
+		fprintf(stderr, "lines: needs out=FILE, io=ADDRESS, and an x86-64 guest\n");
+		return -1;
+	}
+	plugin = id;
+	api = info->version.cur;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	return 0;
+}
