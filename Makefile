@@ -40,7 +40,7 @@ help:
 	@echo '  COMPARE=json  records of an earlier "bench" to compare with'
 	@echo '  SEED=n        of the configurations that "sim" draws (default: 1), and'
 	@echo '                of all that "torture" does by chance (default: the clock)'
-	@echo '  CONFIGS=n     how many (default: 5000; with ABLATE 1000)'
+	@echo '  CONFIGS=n     how many (default: 5000; with ABLATE 1200)'
 	@echo '  ABLATE=1      "sim": what each rule of the controller is worth'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'

@@ -8,13 +8,10 @@ configurations with the same seeds, so that most of what chance does is in both
 sides of a difference. Rules that turn out to be worth nothing are then knocked
 out together, on configurations that did not choose them.
 """
-import concurrent.futures
 import json
 import math
 import os
-import queue
 import random
-import time
 
 import simconfigs
 import simreport
@@ -22,8 +19,7 @@ import simrun
 from simreport import plugreport
 
 CONTROLLER = os.path.join(simrun.ROOT, "block/blk-plug-adaptive.c")
-CONFIGS = 1000
-PROGRESS = 10                   # seconds
+CONFIGS = 1200
 TOGETHER = "all that do no harm"
 ALL = "all closed"
 COLUMNS = (ALL, *simconfigs.CLASSES)
@@ -37,7 +33,11 @@ RULES = {
          "		return time.mean > ONE / 4 ? TOO_GOOD : GOOD;\n", ""),
         ("above(need - time.mean, time.var, SIGMA_2_5) ||\n"
          "	    above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5)"
-         " ||\n	    ", "")),
+         " ||\n	    ", ""),
+        ("	if (above(-time.mean - PERMILLE(30), time.var, SIGMA_4))\n"
+         "		return SLOWER;\n", ""),
+        ("	if (above(-time.mean, time.var, SIGMA_2_5))\n"
+         "		return SLOWER;\n", "")),
     "response-time criterion": (
         ("above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5) ||\n"
          "	    above(need - wait.mean, wait.var, SIGMA_3)", "false"),
@@ -127,26 +127,29 @@ def together(names):
 class Comparison:
     """One job's engines, of all variants."""
 
-    def __init__(self, found):
+    def __init__(self, found, seed):
+        self.seed = seed
         self.engines = {name: simrun.Engine(program)
                         for name, program in found.items()}
 
-    def judge(self, seed, index):
+    def judge(self, index):
         """{variant: regret, or p99 as a ratio to always if that is the load's
         figure}, and the class."""
-        config = simconfigs.generate(seed, index)
+        config = simconfigs.generate(self.seed, index)
         rounds = simrun.Judge(self.engines[None], config).look()
-        best, runs = rounds[0]
+        (best, runs), = rounds
         opened = config.kind == "open"
         key, base = ("p99", simrun.ALWAYS) if opened else ("iops", best)
         scale = runs[base]["all"][key] or 1
         line, values = config.line(simrun.ADAPTIVE, 2), {}
+        # where a plug holds one I/O at most, nothing can be decided
+        same = len(simrun.groups_of(config)) == 1
         for name, engine in self.engines.items():
-            result = runs[simrun.ADAPTIVE] if name is None else \
+            result = runs[simrun.ADAPTIVE] if name is None or same else \
                 engine.run(line)
             part = result["all"][key] / scale
             values[name] = part if opened else 1 - part
-        return {"index": index, "seed": seed, "class": config.of_class(),
+        return {"index": index, "seed": self.seed, "class": config.of_class(),
                 "values": values}
 
     def stop(self):
@@ -157,35 +160,8 @@ class Comparison:
 
 def compare(found, seed, indexes, jobs, what):
     """Records of all of them, in order."""
-    free, start = queue.SimpleQueue(), time.monotonic()
-    sets = [Comparison(found) for _ in range(jobs)]
-    for one in sets:
-        free.put(one)
-
-    def judge(index):
-        engines = free.get()
-        try:
-            return engines.judge(seed, index)
-        finally:
-            free.put(engines)
-
-    pool = concurrent.futures.ThreadPoolExecutor(jobs)
-    try:
-        pending = all_jobs = [pool.submit(judge, index) for index in indexes]
-        while pending:
-            done, pending = concurrent.futures.wait(
-                pending, timeout=PROGRESS,
-                return_when=concurrent.futures.FIRST_EXCEPTION)
-            for job in done:
-                job.result()
-            print("%s: %d of %d configurations, %d s" % (
-                what, len(all_jobs) - len(pending), len(all_jobs),
-                time.monotonic() - start), flush=True)
-        return [job.result() for job in all_jobs]
-    finally:
-        for one in sets:
-            one.stop()
-        pool.shutdown(cancel_futures=True)
+    return simrun.all_of([Comparison(found, seed) for _ in range(jobs)],
+                         indexes, what)
 
 
 def of_column(records, column):

@@ -8,12 +8,9 @@ them; configurations are drawn from a seed. This is a report, not a test: goals
 that are missed do not make it fail.
 """
 import argparse
-import concurrent.futures
 import json
 import os
-import queue
 import sys
-import time
 
 import ablate
 import simconfigs
@@ -21,59 +18,23 @@ import simreport
 import simrun
 from simreport import plugreport
 
-PROGRESS = 10                   # seconds
 CONFIGS = 5000
 
 
-class Sweep:
-    """Configurations, judged on all CPUs."""
+class Worker:
+    """Judges configurations of a seed, one after the other."""
 
-    def __init__(self, jobs):
-        self.engines = [simrun.Engine() for _ in range(jobs)]
-        self.free = queue.SimpleQueue()
-        for engine in self.engines:
-            self.free.put(engine)
+    def __init__(self, seed):
+        self.seed, self.engine = seed, simrun.Engine()
 
-    def judge(self, seed, index):
-        """One, on whichever engine is free."""
-        engine = self.free.get()
-        try:
-            return simrun.judge_one(engine, simconfigs.generate(seed, index))
-        finally:
-            self.free.put(engine)
-
-    def run(self, seed, count):
-        """All of them; their records, in order."""
-        pool = concurrent.futures.ThreadPoolExecutor(len(self.engines))
-        start = time.monotonic()
-        try:
-            jobs = [pool.submit(self.judge, seed, index)
-                    for index in range(count)]
-            pending = jobs
-            while pending:
-                done, pending = concurrent.futures.wait(
-                    pending, timeout=PROGRESS,
-                    return_when=concurrent.futures.FIRST_EXCEPTION)
-                for job in done:
-                    job.result()
-                progress(count - len(pending), count, start)
-            return [job.result() for job in jobs]
-        finally:
-            self.stop()
-            pool.shutdown(cancel_futures=True)
+    def judge(self, index):
+        """The record of one."""
+        return simrun.judge_one(self.engine,
+                                simconfigs.generate(self.seed, index))
 
     def stop(self):
         """Whoever waits for a result gets an error."""
-        for engine in self.engines:
-            engine.process.kill()
-
-
-def progress(done, count, start):
-    """A line of where we are."""
-    took = time.monotonic() - start
-    left = took * (count - done) / done if done else 0
-    print("sim: %d of %d configurations, %d s, %d s left" % (
-        done, count, took, left), flush=True)
+        self.engine.process.kill()
 
 
 def report(records, seed):
@@ -94,7 +55,8 @@ def sweep(args):
     count = args.configs or CONFIGS
     print("sim: seed %d, %d configurations, %d jobs" % (
         args.seed, count, args.jobs), flush=True)
-    records = Sweep(args.jobs).run(args.seed, count)
+    records = simrun.all_of(
+        [Worker(args.seed) for _ in range(args.jobs)], range(count), "sim")
     result = {"seed": args.seed, **report(records, args.seed),
               "records": records}
     path = os.path.join(simrun.OUT, "result.json")

@@ -8,9 +8,12 @@ always get as well. Where the regret then looks large, or less than none, all
 is done again with some new seeds, each of which measures the group that the
 others choose: what only chance made large does not stay so.
 """
+import concurrent.futures
 import json
 import os
+import queue
 import subprocess
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../../../.."))
@@ -23,6 +26,7 @@ ALWAYS = 32
 GROUPS = (1, 2, 4, 8, 16, 32)
 AGAIN = 0.015                   # a regret that is looked at again, ...
 AGAIN_SEEDS = 4                 # ... with so many seeds
+PROGRESS = 10                   # seconds
 ENOUGH = 2000                   # I/Os that make the first part a figure
 
 # What the mean is taken of.
@@ -75,6 +79,45 @@ class Engine:
 
     def __exit__(self, *_):
         self.stop()
+
+
+def progress(what, done, count, start):
+    """A line of where we are."""
+    took = time.monotonic() - start
+    left = took * (count - done) / done if done else 0
+    print("%s: %d of %d configurations, %d s, %d s left" % (
+        what, done, count, took, left), flush=True)
+
+
+def all_of(workers, indexes, what):
+    """What judge() of some worker says of each index, in order; the workers
+    are stopped then."""
+    free, start = queue.SimpleQueue(), time.monotonic()
+    for worker in workers:
+        free.put(worker)
+
+    def judge(index):
+        worker = free.get()
+        try:
+            return worker.judge(index)
+        finally:
+            free.put(worker)
+
+    pool = concurrent.futures.ThreadPoolExecutor(len(workers))
+    try:
+        pending = jobs = [pool.submit(judge, index) for index in indexes]
+        while pending:
+            done, pending = concurrent.futures.wait(
+                pending, timeout=PROGRESS,
+                return_when=concurrent.futures.FIRST_EXCEPTION)
+            for job in done:
+                job.result()
+            progress(what, len(jobs) - len(pending), len(jobs), start)
+        return [job.result() for job in jobs]
+    finally:
+        for worker in workers:
+            worker.stop()
+        pool.shutdown(cancel_futures=True)
 
 
 def trace(line):
