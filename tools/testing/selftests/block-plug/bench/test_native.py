@@ -66,7 +66,9 @@ class Statistics(unittest.TestCase):
                                 (0.98, 1.001, "cannot tell"),
                                 (1.01, 1.05, "cannot tell how much faster"),
                                 (0.9, 0.95, "cannot tell how much slower")):
-            self.assertEqual(native.verdict(low, high), says)
+            one = {"ci_low": low, "ci_high": high, "rounds": native.FEW}
+            self.assertEqual(native.verdict(one), says)
+            self.assertIn("too few", native.verdict({**one, "rounds": 5}))
 
 
 class Records(unittest.TestCase):
