@@ -178,8 +178,8 @@ FILES = (
     Watched("xfs-2streams", STREAMS, where="files xfs 32", settings=BACKED,
             needs=("mkfs.xfs",)),
     # What was read once is in memory: the file must last.
-    *files("readahead", "--ioengine=psync " + SEQ + "--bs=64k", 192,
-           learn_ms=20),
+    *files("readahead", "--ioengine=psync " + SEQ + "--bs=64k", 128,
+           learn_ms=10),
     *files("write-fsync", "--ioengine=psync --rw=write --bs=64k --fsync=16"),
 )
 

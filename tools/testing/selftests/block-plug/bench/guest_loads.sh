@@ -60,14 +60,6 @@ make_files()
 	esac && mount -t "$1" "/dev/$(disk)" $FILES
 }
 
-# What is read from now on is read from the disk, and what is counted counts.
-forget()
-{
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	reset_counters
-}
-
 # What was killed lets go of its files some time later.
 unmount()
 {
@@ -79,18 +71,26 @@ unmount()
 	done
 }
 
+# What is read from now on is read from the disk, and what is counted counts.
+forget()
+{
+	unmount
+	mount -t "$1" "/dev/$(disk)" $FILES || die "$1 cannot be mounted again"
+	reset_counters
+}
+
 # Those that the program's words name are written, since what was never written
 # is not read from the disk.
 watch_files()
 {
-	make_files "$1" || return 1
-	mb=$2
+	type=$1 mb=$2
 	shift 2
+	make_files "$type" || return 1
 	for name in $(echo "$@" | grep -o '@/[a-z]*' | sort -u); do
 		dd if=/dev/zero of="$FILES/${name#@/}" bs=1M count="$mb" \
 			oflag=direct 2>/dev/null || return 1
 	done
-	forget
+	forget "$type"
 	watch $FILES "$@" && unmount
 }
 
@@ -116,7 +116,7 @@ db()
 		words="$words --use_existing_db=1"
 		;;
 	esac
-	forget
+	forget ext4
 	# shellcheck disable=SC2086
 	db_bench $words "$@" >/tmp/said 2>&1 || return 1
 	echo "bytes=$(stat bytes) $(awk '{ for (i = 3; i < NF; i++)
@@ -150,7 +150,7 @@ make_cluster()
 {
 	make_files xfs || return 1
 	tar -C $FILES -xf /pgdata.tar
-	echo "SELECT count(*) FROM pgbench_accounts" >/tmp/scan.sql
+	echo "SELECT sum(abalance) FROM pgbench_accounts" >/tmp/scan.sql
 	chown -R 65534 $FILES/pgdata
 	chmod 777 /tmp
 }
@@ -161,7 +161,7 @@ pg()
 	count=$1
 	shift
 	make_cluster || return 1
-	forget
+	forget xfs
 	as_nobody pg_ctl -w -s -D $FILES/pgdata -l /tmp/pg.log start >&2 &&
 		as_nobody pgbench -n -h /tmp -U postgres -t "$count" "$@" \
 			postgres >/tmp/said 2>&1 &&
@@ -192,18 +192,18 @@ driver_load()
 	set_queues "queue.scheduler=none queue.nomerges=0"
 	set_policy always
 	set_policy "$policy"
-	mark "$id.begin"
 	before=$(completed)
 	out=$(run "$@") || die "cell $id, $policy: '$*' failed: $out"
 	after=$(completed)
-	mark "$id.end"
 	echo "cell id=$id $out dev_commands=$((after - before))" >&3
 }
 
 nvme_load()
 {
 	disks=nvme0n1
+	mark "$1.begin"
 	driver_load "$@"
+	mark "$1.end"
 }
 
 # As much as it can have in flight, and complete in the submission: the least

@@ -104,14 +104,17 @@ def libraries(path):
 
 
 def postgres_files():
-    """SRC:DST of PostgreSQL, which finds its files from where it is."""
+    """SRC:DST of PostgreSQL, which finds its files from where it is, and asks
+    for a directory of libraries."""
     root = LOADS + "/root"
     programs = [path for name in ("postgres", "pg_ctl", "pgbench")
                 for path in glob.glob(root + "/usr/lib/postgresql/*/bin/"
                                       + name)]
-    names = glob.glob(root + "/usr/share/postgresql/*/timezonesets")
+    others = [path for name in ("lib/postgresql/*/lib/plpgsql.so",
+                                "share/postgresql/*/timezonesets")
+              for path in glob.glob(root + "/usr/" + name)]
     return [LOADS + "/pgdata.tar:/pgdata.tar"] + [
-        "%s:%s" % (path, path.replace(root, "")) for path in programs + names
+        "%s:%s" % (path, path.replace(root, "")) for path in programs + others
     ] + [pair for path in programs for pair in libraries(path)]
 
 

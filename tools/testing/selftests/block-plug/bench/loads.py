@@ -21,8 +21,7 @@ PAIRS = [ALWAYS, NOMERGES, OURS, ADAPTIVE]
 
 # What is measured on every device, since policies differ there the most.
 EVERYWHERE = ["fio-seq4k-s32", "tio-seq4k-s32", "tio-rand4k-s32",
-              "fio-rand4k-s32", "fio-aio-rand4k-s32", "fio-mix70-4k-s32",
-              "fio-seq128k-s32"]
+              "fio-rand4k-s32", "fio-mix70-4k-s32", "fio-seq128k-s32"]
 DEVICES = ["gen5", "optane", "lockstep", c.NVME, c.NULL_BLK]
 
 
@@ -35,9 +34,9 @@ def make(runs):
     """The cells: nearly every load on null and gen4, the most telling ones on
     the other devices."""
     return [cell for devices, loads in (
-        (["null", "gen4"], names((*foreign.RAW, *foreign.FILES,
-                                  *foreign.WORK))),
-        (["null"], names(foreign.LARGE)), (["gen4"], [foreign.PHASES.name]),
+        (["null", "gen4"], names((*foreign.RAW, *foreign.FILES))),
+        (["null"], names(foreign.LARGE)),
+        (["gen4"], names((*foreign.WORK, foreign.PHASES))),
         (["null", c.NULL_BLK], [foreign.LATER.name]),
         (DEVICES, EVERYWHERE))
             for cell in c.product("loads", PAIRS, devices, loads, runs)]
@@ -128,7 +127,7 @@ def draw(found):
 
 # One of each kind: what is checked of them does not hang on speed.
 SHORT = ["fio-rand4k-s32", "fio-seq4k-s32", "tio-rand4k-s32",
-         "xfs-readahead", "db-readrandom"]
+         "xfs-rand4k-s32", "db-readrandom"]
 # At most so many requests of an I/O where all are neighbours.
 MERGED = 0.1
 
