@@ -23,7 +23,7 @@ counts()
 		-n $((BATCH * N)) /dev/$DISK || return
 	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N))
 	if [ "$4" -eq $BATCH ]; then
-		expect_tags $((BATCH * N))
+		expect_tags $DISK $((BATCH * N))
 	fi
 }
 

@@ -24,7 +24,7 @@ counts()
 		"$REQUESTS" "$REQUESTS"
 	expect_doorbells "$DISK" $(($7 * N))
 	if [ "$4" -eq $BATCH ]; then
-		expect_tags $((BATCH * N))
+		expect_tags "$DISK" $((BATCH * N))
 	fi
 }
 
@@ -41,7 +41,7 @@ passthrough()
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($2 * N))
 	expect_count "commands" "$COMMANDS" $((BATCH * N)) $((BATCH * N))
 	expect_doorbells "$DISK" $(($2 * N))
-	expect_tags $((BATCH * N))
+	expect_tags "$DISK" $((BATCH * N))
 }
 
 # The counters stand still when they are told to.

@@ -11,18 +11,18 @@
 DISK=bp0
 N=50
 
+# batches SIZE CALLS: of io_submit(), and the calls for tags that each takes
 batches()
 {
 	measure $DISK -e libaio -s "$1" -c "$1" -d "$1" -n $(($1 * N)) \
 		/dev/$DISK || return
-	expect_count "calls for a batch of tags" "$TAG_BATCHES" "$N" $(($1 * N / 4))
-	expect_count "calls for a single tag" "$TAG_SINGLES" 0 1
+	expect_tag_calls $(($2 * N)) $(($2 * N))
 }
 
 require root profiler plug_load null_blk
 plan 3
 null_create $DISK || ktap_exit_fail_msg "cannot create the disk"
-for size in 4 32 128; do
-	check "$size I/Os per io_submit()" batches $size
-done
+check "4 I/Os per io_submit()" batches 4 1
+check "32 I/Os per io_submit()" batches 32 1
+check "128 I/Os per io_submit()" batches 128 4
 finish

@@ -16,7 +16,7 @@ batches()
 {
 	measure $DISK -s "$1" -c "$1" -d "$1" -n $(($1 * N)) /dev/$DISK ||
 		return
-	expect_tags $(($1 * N))
+	expect_tags $DISK $(($1 * N))
 }
 
 # Merged I/Os need no request. Those allocated for them serve the next I/Os.
@@ -26,7 +26,7 @@ merged()
 	measure $DISK -a seq -s 128 -c 128 -d 128 -n $((128 * N)) /dev/$DISK ||
 		return
 	set_attr /sys/block/$DISK/queue/max_sectors_kb 128
-	expect_tags $((64 * N))
+	expect_tags $DISK $((64 * N))
 }
 
 require root profiler plug_load null_blk

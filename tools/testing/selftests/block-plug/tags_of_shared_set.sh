@@ -12,17 +12,15 @@
 N=100
 
 # All disks of this kind share one set, whose depth is the module's, 64 unless
-# set. A share is half of it for two disks, and a batch a quarter of that.
+# set. A share is half of it for two disks, and a batch half of that, as is a
+# word of the map: a plug of 32 takes two calls, or one of a larger set.
 DEPTH=$(cat /sys/module/null_blk/parameters/hw_queue_depth 2>/dev/null)
 
 batches()
 {
 	measure bp0 -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) "$@" ||
 		return
-	expect_count "calls for a batch of tags" "$TAG_BATCHES" \
-		"$N" $((BATCH * N))
-	expect_count "calls for a single tag" "$TAG_SINGLES" 0 \
-		$((BATCH * N * 5 / 8))
+	expect_tag_calls "$N" $((2 * N))
 }
 
 # Eight tasks flood bp2, which completes I/O after 1 ms. The rate of bp3, with
