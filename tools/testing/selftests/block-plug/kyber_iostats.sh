@@ -14,12 +14,14 @@
 # kyber's last bucket takes all from 1.75 times the target on: 8/4.
 WORST=8
 
-# worst_share: percentages of latency that fell into the last bucket
+# It looks at them ten times a second. What is wrong for one I/O in a hundred is
+# the worst in each look; a host that is busy elsewhere spoils a few looks.
 total_latency()
 {
+	local looks
+
 	set_attr /sys/block/bp0/queue/iostats "$1" || return 1
 	trace_start kyber:kyber_latency
-	# It looks at them ten times a second.
 	load -t 3 -s 8 -c 8 -d 8 /dev/bp0
 	trace_end
 	grep -o 'READ total p99 [0-9]*' "$TMP/trace" >"$TMP/seen" || {
@@ -27,9 +29,10 @@ total_latency()
 		return
 	}
 	note "p99 buckets: $(sort "$TMP/seen" | uniq -c | tr -s ' \n' ' ')"
-	if ! grep -vq " $WORST\$" "$TMP/seen"; then
-		failed "the worst latency there is, every time"
-	fi
+	looks=$(wc -l <"$TMP/seen")
+	expect_count "looks in 3 s" "$looks" 8 31
+	expect_count "looks, of $looks, that saw the worst latency there is" \
+		"$(grep -c " $WORST\$" "$TMP/seen")" 0 $((looks / 8))
 }
 
 make_disk()
