@@ -5,43 +5,22 @@
 # Description: when the mode changes while a plug holds requests, the requests
 # of a submitter still leave in the order in which they were submitted.
 #
-# With nomerges=2 a sequential stream is one request per I/O, so their order
-# shows in the sectors of the trace. That changes came while requests were held
-# shows in the groups that the policy sent out: a group of an odd size is none
-# of its own. Those of "adaptive" are pinned to the size of those of "seq-small".
+# The submitter changes the mode itself, in the middle of its submission, so
+# that each run meets the change at the same place: after 12 of 32 requests. The
+# groups that the policy sends out show that they were held. Changes that come
+# from another CPU, at any instruction, are tried as well.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 
-TRIES=10
+BEFORE=12
+AFTER=20
+FLIPPED_IOS=8192
 
-# Each echo is a write(2) of its own.
-flip_until_stop()
-{
-	while [ ! -e "$TMP/stop" ]; do
-		echo "$2"
-		echo "$3"
-	done >"$(knob "$1")"
-}
-
-one_run()
-{
-	rm -f "$TMP/stop"
-	trace_start block:block_rq_issue blk_plug_policy:blk_plug_policy_group
-	background flip_until_stop "$@"
-	# On one CPU, so that the trace has one clock.
-	PIN="taskset 1" load -r "$RW" -a seq -s $BATCH -c $BATCH -d 128 -n "$IOS" -z $((IOS * 4))k \
-		"/dev/$1" || failed "the load failed"
-	trace_end
-	: >"$TMP/stop"
-	wait "$JOB" || failed "a mode was refused"
-	sectors >"$TMP/sectors"
-}
-
-# Sectors of the load's requests, in the order of their issue.
+# Sectors of a program's requests, in the order of their issue.
 sectors()
 {
-	grep -F 'block_rq_issue:' "$TMP/trace" | grep -F '[plug_load]' |
+	grep -F 'block_rq_issue:' "$TMP/trace" | grep "^ *$1-" |
 		sed -e 's/ + .*//' -e 's/.* //'
 }
 
@@ -52,38 +31,90 @@ first_out_of_order()
 		{ last = $1 }' "$TMP/sectors"
 }
 
-# Groups that a change of mode cut short.
-cut_groups()
+# expect_order PROGRAM IOS: in the trace
+expect_order()
 {
-	grep -c 'blk_plug_policy_group:.*nr=\([1-79]\|[1-3][0-9]\)$' \
-		"$TMP/trace"
+	sectors "$1" >"$TMP/sectors"
+	expect_text "request out of order" "$(first_out_of_order)" ""
+	expect_count "requests in the trace" "$(wc -l <"$TMP/sectors")" \
+		"$2" "$2"
 }
 
-# keeps_order DISK MODE MODE READ|WRITE
-keeps_order()
+# switched DISK FROM TO GROUP...: the sizes of the groups that the policy sends
+# out, oldest first; what is held at the end is none of its own
+switched()
 {
-	local tries=$TRIES
+	local disk="$1" from="$2" to="$3"
 
-	RW=$4
-	# An nvme interrupt lets the other CPU in more often, in a guest.
-	IOS=16384
-	! is_nvme "$1" || IOS=8192
+	shift 3
+	set_mode "$disk" "$from" && pin_group "$disk" 8 || return 1
+	trace_start block:block_rq_issue blk_plug_policy:blk_plug_policy_group
+	taskset 1 switch_in_plug "/dev/$disk" "$(knob "$disk")" \
+		$BEFORE "$to" $AFTER || failed "switch_in_plug: exit $?"
+	trace_end
+	expect_order switch_in_plug $((BEFORE + AFTER))
+	expect_text "groups" "$(sed -n 's/.*policy_group:.* nr=//p' \
+		"$TMP/trace" | tr '\n' ' ')" "$*${1:+ }"
+}
+
+# Each echo is a write(2) of its own.
+flip_until_stop()
+{
+	while [ ! -e "$TMP/stop" ]; do
+		echo "$2"
+		echo "$3"
+	done >"$(knob "$1")"
+}
+
+# flipped DISK MODE MODE: with nomerges=2 a sequential stream is one request
+# per I/O
+flipped()
+{
+	rm -f "$TMP/stop"
 	set_attr "/sys/block/$1/queue/nomerges" 2 &&
-	set_mode "$1" always && pin_group "$1" 8 || return 1
-	while :; do
-		one_run "$1" "$2" "$3"
-		expect_text "request out of order" "$(first_out_of_order)" ""
-		expect_count "requests in the trace" "$(wc -l <"$TMP/sectors")" \
-			$IOS $IOS
-		[ "$CASE_FAILED" -eq 0 ] || return
-		[ "$(cut_groups)" -eq 0 ] || break
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			skip_case "no change came while requests were held"
-			return
-		}
-	done
-	note "$(cut_groups) plugs held requests when the mode changed"
+	set_mode "$1" "$2" && pin_group "$1" 8 || return 1
+	trace_start block:block_rq_issue
+	background flip_until_stop "$@"
+	# On one CPU, so that the trace has one clock.
+	PIN="taskset 1" load -r write -a seq -s $BATCH -c $BATCH -d 128 \
+		-n $FLIPPED_IOS -z $((FLIPPED_IOS * 4))k "/dev/$1" ||
+		failed "the load failed"
+	trace_end
+	: >"$TMP/stop"
+	wait "$JOB" || failed "a mode was refused"
+	set_attr "/sys/block/$1/queue/nomerges" 0
+	expect_order plug_load $FLIPPED_IOS
+}
+
+each_switch()
+{
+	#                         from      to        groups
+	check "$1: always, then never" \
+		switched "$1"     always    never     12
+	check "$1: always, then seq-small" \
+		switched "$1"     always    seq-small 13 8 8
+	check "$1: always, then adaptive" \
+		switched "$1"     always    adaptive
+	check "$1: never, then always" \
+		switched "$1"     never     always
+	check "$1: never, then seq-small" \
+		switched "$1"     never     seq-small 8 8
+	check "$1: never, then adaptive" \
+		switched "$1"     never     adaptive  8 8
+	check "$1: seq-small, then always" \
+		switched "$1"     seq-small always    8
+	check "$1: seq-small, then never" \
+		switched "$1"     seq-small never     8 4
+	check "$1: seq-small, then adaptive" \
+		switched "$1"     seq-small adaptive  8
+	check "$1: adaptive, then always" \
+		switched "$1"     adaptive  always    8
+	check "$1: adaptive, then never" \
+		switched "$1"     adaptive  never     8 4
+	check "$1: adaptive, then seq-small" \
+		switched "$1"     adaptive  seq-small 8 8 8 8
+	check "$1: always and never flip" flipped "$1" always never
+	check "$1: adaptive and never flip" flipped "$1" adaptive never
 }
 
 # One submitter on one queue: what leaves first arrives first.
@@ -92,20 +123,18 @@ make_disks()
 	null_create bp0 submit_queues=1 && pin_static_keys
 }
 
-require root knob trace plug_load taskset null_blk
+need_switch_in_plug()
+{
+	need_program switch_in_plug
+}
+
+require root knob trace plug_load switch_in_plug taskset null_blk
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 DISKS="bp0 $(nvme_if_any)"
 # shellcheck disable=SC2086 # a list
-plan $((4 * $(count_words $DISKS)))
+plan $((14 * $(count_words $DISKS)))
 for disk in $DISKS; do
 	prepare "$disk"
-	check "$disk: between always and never, writes" \
-		keeps_order "$disk" always never write
-	check "$disk: between seq-small and never, writes" \
-		keeps_order "$disk" seq-small never write
-	check "$disk: between always and seq-small, reads" \
-		keeps_order "$disk" always seq-small read
-	check "$disk: between adaptive and never, writes" \
-		keeps_order "$disk" adaptive never write
+	each_switch "$disk"
 done
 finish
