@@ -14,7 +14,6 @@ from guest import boot
 
 OUT = os.path.join(kernel.BUILD, "selftest")
 INSTALL = os.path.join(OUT, "install")
-TIMEOUT = 120
 JOB = """export BLOCK_PLUG_DEVS=/dev/nvme0n1
 cd /kselftest/block-plug
 for test in %s; do
@@ -39,6 +38,14 @@ def install(tree):
         raise guest.GuestError("kselftest install listed no test: " + said)
     with open(listed, encoding="ascii") as lines:
         return [line.strip().split(":", 1)[1] for line in lines if ":" in line]
+
+
+def timeout():
+    """Seconds for one test, as the kselftests' own runner has it."""
+    with open(os.path.join(kernel.SELFTESTS, "settings"),
+              encoding="ascii") as settings:
+        return int(dict(line.strip().split("=") for line in settings)
+                   ["timeout"])
 
 
 def choose(tests, wanted):
@@ -69,7 +76,7 @@ def run(variant, tests):
     job = os.path.join(OUT, "job")
     os.makedirs(OUT, exist_ok=True)
     with open(job, "w", encoding="ascii") as script:
-        script.write(JOB % (" ".join(tests), TIMEOUT * slow))
+        script.write(JOB % (" ".join(tests), timeout() * slow))
     return boot.boot(make_guest(
         variant, job=job, files=(INSTALL + ":/kselftest",), name="selftests",
         timeout=900 * slow))
