@@ -37,6 +37,8 @@ class Symbols:
         """The symbol's name, without what a compiler adds to it."""
         if address < USER_END:
             return "(user space)"
+        if address >= self.addresses[-1]:
+            return "(modules)"
         at = bisect.bisect(self.addresses, address) - 1
         name = self.names[at] if at >= 0 else "?"
         return re.sub(r"\.(isra|part|constprop|cold)\b.*", "", name)

@@ -33,9 +33,10 @@ PAHOLE = """struct request {
 def known():
     """Symbols without a System.map."""
     found = linesmap.Symbols.__new__(linesmap.Symbols)
-    found.addresses = [KERNEL, KERNEL + 0x100, KERNEL + 0x9000, KERNEL + 0x9100]
+    found.addresses = [KERNEL, KERNEL + 0x100, KERNEL + 0x9000, KERNEL + 0x9100,
+                       KERNEL + 0xa000]
     found.names = ["submit_bio.isra.0", "bio_endio", "__per_cpu_start",
-                   "runqueues"]
+                   "runqueues", "_end"]
     found.percpu = range(KERNEL + 0x9000, KERNEL + 0xa000)
     return found
 
@@ -106,6 +107,7 @@ class Names(unittest.TestCase):
         where = a_map("percpu %x" % 0x100000)
         self.assertEqual(where.of(KERNEL + 0x140)[0], "bio_endio")
         self.assertEqual(where.of(KERNEL + 0x109140)[0], "percpu runqueues")
+        self.assertEqual(where.known.of(KERNEL + 0xb000), "(modules)")
         self.assertEqual(where.of(0x400000)[0], "(user space)")
         self.assertEqual(where.of(DIRECT)[0], "(other)")
         self.assertEqual(where.of(linesmap.VMALLOC.start)[0],

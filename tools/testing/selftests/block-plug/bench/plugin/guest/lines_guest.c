@@ -168,9 +168,10 @@ static int probe;
 module_param(probe, int, 0644);
 MODULE_PARM_DESC(probe, "atomics per bio: 0 none, 1 shared, 2 of each CPU");
 
+/* Nothing else is on its line. */
 static struct {
 	atomic_t count;
-} probe_shared ____cacheline_aligned;
+} ____cacheline_aligned probe_shared;
 static DEFINE_PER_CPU_ALIGNED(atomic_t, probe_own);
 
 static struct tracepoint *probe_point;
