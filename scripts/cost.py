@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the series costs and saves with every queue on "always".
 
-Claims: the patched kernel, options on, needs at most 1.004 times the
-instructions per I/O of the kernel with the section "batching" alone (it is five
-no-ops, one of them for a request that completes singly, as all do here, and
-what they cost the compiler in registers), which in
-turn needs fewer than the unpatched one.  All have the same configuration and
-run on a virtual clock that follows the number of instructions, on a null_blk
-that completes at once, so that time is instructions.
+Claims: the patched kernel, options on, needs hardly more instructions per I/O
+than the kernel with the section "batching" alone (it is five no-ops, one of
+them for a request that completes singly, as all do here, and what they cost
+the compiler in registers), which in turn needs fewer than the unpatched one.
+All have the same configuration and run on a virtual clock that follows the
+number of instructions, on a null_blk that completes at once, so that time is
+instructions.
+
+The audit takes its goals, and the tolerance, from here.
 """
 import concurrent.futures
 import json
@@ -20,16 +22,24 @@ import tap
 from guest import boot
 
 OUT = os.path.join(kernel.BUILD, "cost")
-LIMIT = 1.004
+LIMIT = 1.003
+# How far a ratio may be off: a run repeats to the digit, here to 0.0001 and in
+# the audit to 0.0013 where the timer's ticks fall elsewhere.
+TOLERANCE = 0.002
 WORKLOADS = {
     "rand4k-s32": "-a rand -s 32 -c 32 -n 64000",
     "rand4k-s128": "-a rand -s 128 -c 128 -n 64000",
     "libaio-rand4k-s32": "-e libaio -a rand -s 32 -c 32 -n 64000",
     "seq4k-s32": "-a seq -s 32 -c 32 -n 64000",
 }
-# Of the unpatched kernel's instructions, what must not be exceeded.
-GOALS = {"rand4k-s32": 0.98, "rand4k-s128": 0.93, "libaio-rand4k-s32": 0.95,
-         "seq4k-s32": 1.0}
+# Of the unpatched kernel's instructions, what must not be exceeded: with gcc 12
+# the audit, whose disks differ a little, is 0.006 below; another compiler may
+# do otherwise. The last four are the audit's alone, the very last a known
+# price.
+GOALS = {"rand4k-s32": 0.972, "rand4k-s128": 0.912,
+         "libaio-rand4k-s32": 0.927, "seq4k-s32": 0.976,
+         "shared-rand4k-s32": 0.882, "depth64-rand4k-s32": 0.892,
+         "two-rand4k-s32": 0.923, "libaio-seq4k-s32": 1.041}
 KERNELS = ["base", "batching", "patched"]
 JOB = """set -e
 dir=/sys/kernel/config/nullb/cost
@@ -83,14 +93,20 @@ def measure_all():
             return dict(zip(KERNELS, jobs))
 
 
+def within(got, goal, of):
+    """Whether got is at most goal times of, but for what chance does."""
+    return got <= (goal + TOLERANCE) * of
+
+
 def compare(report, name, found):
     """One workload's results, and its record."""
     base, batching, patched = (found[one][name] for one in KERNELS)
-    report.check(patched / batching <= LIMIT,
+    report.check(within(patched, LIMIT, batching),
                  "always costs %.4f of 'batching', %s"
                  % (patched / batching, name),
-                 "%.1f instructions per I/O, not %.1f" % (patched, batching))
-    report.check(patched / base <= GOALS[name],
+                 "%.1f instructions per I/O, of %.1f: more than %.3f"
+                 % (patched, batching, LIMIT))
+    report.check(within(patched, GOALS[name], base),
                  "the series takes %.4f of unpatched, %s" % (patched / base,
                                                              name),
                  "%.1f instructions per I/O, of %.1f: more than %.2f"
