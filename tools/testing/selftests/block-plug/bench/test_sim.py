@@ -10,6 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import ablate  # noqa: E402 pylint: disable=wrong-import-position
+import crosscheck  # noqa: E402 pylint: disable=wrong-import-position
 import simconfigs  # noqa: E402 pylint: disable=wrong-import-position
 import simreport  # noqa: E402 pylint: disable=wrong-import-position
 import simrun  # noqa: E402 pylint: disable=wrong-import-position
@@ -200,9 +201,14 @@ class Merges(unittest.TestCase):
         self.assertGreater(outcome(self.LINE % (32, 0))["requests"], 0.99)
         got = outcome(self.LINE % (32, 100) + " streams=2 ios=200000")
         self.assertAlmostEqual(got["requests"], (1 + 31 / 2) / 32, delta=0.01)
-        # those that go on with the newest are held beyond the group
-        got = outcome(self.LINE % (4, 100) + " streams=2 ios=200000")
-        self.assertLess(got["requests"], 0.75)
+
+    def test_held(self):
+        """What goes on with the newest is held as under always, even if it is
+        too large to join; what does not, leaves in groups."""
+        for seq, doorbells in ((100, 1 / 32), (0, 1 / 4)):
+            got = outcome(self.LINE % (4, seq) + " size=65536 max_size=65536")
+            self.assertAlmostEqual(got["doorbells"], doorbells, delta=0.001)
+            self.assertGreater(got["requests"], 0.99)
 
     def test_controller_sees_requests(self):
         """As the kernel counts them, though I/Os are scored."""
@@ -270,6 +276,23 @@ class Waits(unittest.TestCase):
                 "group=32 ios=4000 warm=0")
         self.assertLess(outcome(line % 20000)["p99"], 12000)
         self.assertGreater(outcome(line % 9000)["mean"], 1000000)
+
+
+class Sequential(unittest.TestCase):
+    """fio's sequential load, as the crosscheck has it simulated."""
+
+    def test_costs(self):
+        """Singly and merged, it takes what was measured, and 2 requests of
+        32 I/Os have a doorbell."""
+        cost = crosscheck.Costs(2000, 600, 800, 300)
+        times = {"never": 4833, "always": 4083}
+        words = crosscheck.seq_words(
+            {("bare", crosscheck.FIO_SEQ, policy): crosscheck.Figures(
+                ns, 0, 0) for policy, ns in times.items()}, {"never": cost})
+        for policy, ns in times.items():
+            got = outcome("%s group=%d" % (words, crosscheck.GROUPS[policy]))
+            self.assertAlmostEqual(1e9 / got["iops"] / ns, 1, delta=0.005)
+        self.assertAlmostEqual(got["requests"], 2 / 32, 4)
 
 
 class Ablation(unittest.TestCase):

@@ -50,8 +50,8 @@ enum plug_did plug_add(struct plug *plug, const struct decision *decided,
 		bind(plug, decided);
 	plug->ios[plug->nr++] = 1;
 	plug->end = pos == PLUG_NOWHERE ? pos : pos + 1;
-	if (decided->never || plug->nr < plug->group)
-		return decided->never ? PLUG_FILLED : PLUG_HELD;
+	if (plug->nr < plug->group)
+		return PLUG_HELD;
 	if (!continues)
 		return PLUG_FILLED;
 	plug->group = HOLD;

@@ -18,14 +18,12 @@
 /**
  * struct decision - what holds for plugs that are begun now
  * @group:	requests that leave at a time
- * @never:	no I/O joins another
  * @random:	only the second I/O of a group looks for a request to join
  * @first:	the first request of a submission leaves at once
  * @pair:	its first two requests leave together
  */
 struct decision {
 	u32 group;
-	bool never;
 	bool random;
 	bool first;
 	bool pair;

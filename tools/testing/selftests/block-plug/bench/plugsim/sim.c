@@ -454,7 +454,7 @@ static struct decision decision(const struct sim *sim, const struct task *task)
 	u32 group = sim->config->group;
 
 	if (group)
-		return (struct decision){ .group = group, .never = group == 1 };
+		return (struct decision){ .group = group };
 	return (struct decision){ .group = a->group, .random = !a->merge,
 				  .first = a->first, .pair = a->pair };
 }
