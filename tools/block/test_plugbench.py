@@ -814,6 +814,7 @@ class Null(Case):
         self.null("--repeat", "1")
         log = self.machine.get("null.log").splitlines()
         self.assertIn("irqmode 0", log)
+        self.assertIn("poll_queues 0", log)
         self.assertIn("hw_queue_depth 1023", log)
         self.assertEqual(log[-1], "power 1")
 
