@@ -23,6 +23,11 @@ def script(name, *args):
     return [PYTHON, os.path.join(SCRIPTS, name), *args]
 
 
+def bench(name, *args):
+    """Command line of a script of the laboratory."""
+    return [PYTHON, os.path.join(BENCH, name), *args]
+
+
 # What must work before anything can be tested: (what, command).
 PREPARE = [
     ("kernel source", ["sh", os.path.join(SCRIPTS, "source.sh")]),
@@ -31,24 +36,28 @@ PREPARE = [
     ("kernel", script("kernel.py", "patched", "base", "batching")),
 ]
 
-# Groups of tests, each of which speaks TAP, but for the plain one.  The two
-# lanes run side by side: a guest keeps one CPU busy, a compiler the other.
+# Groups of tests, each of which speaks TAP, but for the plain one.  Two run at
+# a time, in this order: what fails quickly first, what takes long before what
+# can fill the time that is left.
 PLAIN = "git am of the mails makes the tree"
-LANES = [
-    [("cost of always", script("cost.py")),
-     ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
-     ("audit", script("audit.py", "--tap")),
-     ("laboratory", script("labtest.py")),
-     ("model against simulation", [PYTHON, os.path.join(BENCH,
-                                                        "crosscheck.py")]),
-     ("selftests", script("selftest.py"))],
-    [(PLAIN, script("series.py", "verify")),
-     ("option off", script("identity.py")),
-     ("kunit", script("kunit.py")),
-     ("lint", script("lint.py")),
-     ("host tools", script("unittests.py")),
-     ("series tools", script("test_series.py")),
-     ("torture", [PYTHON, os.path.join(TORTURE, "torture.py"), "--tap"])],
+AT_A_TIME = 2
+GROUPS = [
+    ("cost of always", script("cost.py")),
+    (PLAIN, script("series.py", "verify")),
+    ("option off", script("identity.py")),
+    ("kunit", script("kunit.py")),
+    ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
+    ("host tools", script("unittests.py")),
+    ("series tools", script("test_series.py")),
+    ("selftests", script("selftest.py")),
+    ("native", bench("native.py", "--tap")),
+    ("torture", [PYTHON, os.path.join(TORTURE, "torture.py"), "--tap"]),
+    ("audit", script("audit.py", "--tap")),
+    ("laboratory", script("labtest.py")),
+    ("loads", bench("loads.py", "--tap")),
+    ("model against simulation", bench("crosscheck.py")),
+    ("lines", bench("lines.py", "--tap")),
+    ("lint", script("lint.py")),
 ]
 
 
@@ -98,7 +107,7 @@ def judge(group, text, code, counts):
 
 
 class Runner:
-    """Runs the lanes; one group's output is printed in one piece."""
+    """Runs the groups; one group's output is printed in one piece."""
 
     def __init__(self):
         self.counts = Counts()
@@ -122,16 +131,11 @@ class Runner:
             judge(name, text, process.returncode, self.counts)
             print("== %s: %d s" % (name, time.monotonic() - start), flush=True)
 
-    def run_lane(self, lane):
-        """The groups of a lane, one after the other."""
-        for name, command in lane:
-            self.run_group(name, command)
-
     def run(self):
-        """All lanes; says every ten seconds what is going on."""
+        """All groups; says every ten seconds what is going on."""
         start = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            jobs = [pool.submit(self.run_lane, lane) for lane in LANES]
+        with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+            jobs = [pool.submit(self.run_group, *group) for group in GROUPS]
             try:
                 while concurrent.futures.wait(jobs, timeout=10).not_done:
                     print("check: running %s, %d s" % (
