@@ -21,8 +21,8 @@ from simreport import plugreport
 CONTROLLER = os.path.join(simrun.ROOT, "block/blk-plug-adaptive.c")
 CONFIGS = 1200
 TOGETHER = "all that do no harm"
-ALL = "all closed"
-COLUMNS = (ALL, *simconfigs.CLASSES)
+ALL, RANDOM, STREAMS = "all closed", "random", "streams"
+COLUMNS = (ALL, RANDOM, STREAMS, *simconfigs.CLASSES)
 SURE = 2                        # standard errors
 SAMPLES = 200                   # of the bootstrap
 
@@ -150,6 +150,7 @@ class Comparison:
             part = result["all"][key] / scale
             values[name] = part if opened else 1 - part
         return {"index": index, "seed": self.seed, "class": config.of_class(),
+                "streams": "sequential" in config.traits(),
                 "values": values}
 
     def stop(self):
@@ -166,9 +167,10 @@ def compare(found, seed, indexes, jobs, what):
 
 def of_column(records, column):
     """The records that a column is about."""
-    if column == ALL:
+    if column in (ALL, RANDOM, STREAMS):
         return [one for one in records
-                if one["class"] != simconfigs.CLASSES[-1]]
+                if one["class"] != simconfigs.CLASSES[-1] and
+                column in (ALL, STREAMS if one["streams"] else RANDOM)]
     return [one for one in records if one["class"] == column]
 
 
@@ -254,8 +256,9 @@ def base_table(records):
 
 
 HEADING = """
-Points of mean regret that are lost without a rule, +- a standard error; open
-loop: percent of always' p99 latency. *: more than two errors from nothing."""
+Points of mean regret that are lost without a rule, +- a standard error: of all
+closed loops, of those that are random or have streams, by class.  Open loop:
+percent of always' p99 latency.  *: more than two errors from nothing."""
 
 
 def run(seed, count, jobs):

@@ -25,8 +25,8 @@ I/Os in flight for 128.
   1.5 +- 0.4, 0.8 +- 0.4 and 0.4 +- 0.1% above the simulation: 3, 2.5 and 1.5%.
   Elsewhere neither is so, and 1% will do.
 - 1% of fio's random reads (3, 6 and 0 of 6), for the clock of its result.
-- 1% of the requests that fio's sequential reads become: 3% at random, or a limit
-  of 512 KiB, are beyond.  3% of adaptive's IOPS: simulated without the
+- 1% of the requests that fio's sequential reads become: 3% at random, or a
+  limit of 512 KiB, are beyond.  3% of adaptive's IOPS: simulated without the
   merges that it loses, they are 4% more.
 
 --fit searches the latency of gen4 and gen5 at which the unpatched kernel gets

@@ -328,7 +328,7 @@ class Ablation(unittest.TestCase):
 
     def test_worth(self):
         """Pairs: what is common to both sides is no error."""
-        records = [{"class": "one queue", "values": {
+        records = [{"class": "one queue", "streams": part > 0.5, "values": {
             None: part, "same": part, "rule": part + 0.01 * (part > 0.1)}}
                    for part in (0.0, 0.2, 0.4, 0.6)]
         self.assertEqual(ablate.worth(records, "same"), (0, 0, 0))
@@ -336,6 +336,9 @@ class Ablation(unittest.TestCase):
         self.assertAlmostEqual(mean, 0.75)
         self.assertAlmostEqual(error, 0.25)
         self.assertEqual(differ, 3)
+        self.assertEqual([len(ablate.of_column(records, column))
+                          for column in ablate.COLUMNS],
+                         [4, 3, 1, 4, 0, 0, 0, 0])
         found = ablate.figures(records, ["same", "rule"])
         self.assertEqual(ablate.harmless(found), ["same"])
         self.assertIn("+0.750 +- 0.250*", ablate.table(found))
