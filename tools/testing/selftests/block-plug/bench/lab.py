@@ -85,7 +85,8 @@ def with_libraries(program):
     """SRC:DST of a host's program and what it links, for a guest."""
     path = shutil.which(program, path=PROGRAM_PATH)
     if not path:
-        raise LabError("%s is missing: make setup" % program)
+        raise LabError("%s is missing: make setup, or remove %s" % (
+            program, os.path.relpath(LOADS, ROOT)))
     return ["%s:/bin/%s" % (path, program)] + libraries(path)
 
 
