@@ -66,10 +66,14 @@ def summaries(records):
     rows = {"adaptive": (some, "regret"), "always": (some, "always"),
             "adaptive, second half": (some, "late"),
             "adaptive, first 50 ms": (some, "early")}
-    for name in simconfigs.CLASSES[:-1]:
-        of_class = [one for one in some if one["class"] == name]
-        rows[name] = (of_class, "regret")
-        rows[name + ", always"] = (of_class, "always")
+    parts = {name: [one for one in some if one["class"] == name]
+             for name in simconfigs.CLASSES[:-1]}
+    for name, streams in (("random", False), ("some sequential", True)):
+        parts[name] = [one for one in some
+                       if ("sequential" in one["traits"]) == streams]
+    for name, part in parts.items():
+        rows[name] = (part, "regret")
+        rows[name + ", always"] = (part, "always")
     return {name: summary(field(ones, key), field(ones, "first_" + key))
             for name, (ones, key) in rows.items()}
 
