@@ -141,8 +141,8 @@ def guest_module(variant):
 class Boot:
     """A guest for the cells of one kernel, so many CPUs and queues."""
 
-    def __init__(self, wanted, tools):
-        self.wanted, self.tools = wanted, tools
+    def __init__(self, wanted, tools, progress):
+        self.wanted, self.tools, self.progress = wanted, tools, progress
         first = wanted[0]
         self.variant, self.cpus = BUILDS[first.kernel], first.cpus
         self.module = guest_module(self.variant)
@@ -164,7 +164,8 @@ class Boot:
     def wait_for(self, name):
         """Until the plugin has written a cell's result."""
         for _ in range(10 * SECONDS_PER_CELL):
-            if os.path.exists(self.counts) and name in read_counts(self.counts):
+            if last_line(self.counts) == "end " + name:
+                self.progress.cells += 1
                 return
             time.sleep(0.1)
         raise lab.LabError("%s: the plugin has not counted %s after %d s" % (
@@ -210,6 +211,17 @@ class Boot:
         found = read_counts(self.counts)
         return {cell: figures(found[cell.name], where)
                 for cell in self.wanted}
+
+
+def last_line(path):
+    """Of a file that may not be there yet."""
+    try:
+        with open(path, "rb") as text:
+            text.seek(-min(256, os.path.getsize(path)), os.SEEK_END)
+            return text.read().decode("ascii").rpartition("\n")[0].rpartition(
+                "\n")[2]
+    except FileNotFoundError:
+        return ""
 
 
 def read_counts(path):
@@ -288,16 +300,16 @@ def record(cell, found, commit):
 
 
 class Progress:
-    """What is done; speaks when lab.wait() asks."""
+    """What has been counted so far; speaks when lab.wait() asks."""
 
     def __init__(self, total):
-        self.total, self.found = total, {}
+        self.total, self.cells, self.found = total, 0, {}
         self.start = time.monotonic()
 
     def progress(self, what):
         """Says how far it is."""
         print("%s: %d of %d cells, %d s" % (
-            what, len(self.found), self.total,
+            what, self.cells, self.total,
             time.monotonic() - self.start), flush=True)
 
 
@@ -308,9 +320,9 @@ def measure_cells(wanted, commit):
     parts, tools = collections.defaultdict(list), Tools()
     for cell in wanted:
         parts[cell.kernel, cell.cpus, cell.hctxs].append(cell)
-    boots = sorted((Boot(part, tools) for part in parts.values()),
-                   key=lambda one: -one.cpus * len(one.wanted))
     done = Progress(len(wanted))
+    boots = sorted((Boot(part, tools, done) for part in parts.values()),
+                   key=lambda one: -one.cpus * len(one.wanted))
     with concurrent.futures.ThreadPoolExecutor(
             len(os.sched_getaffinity(0))) as pool:
         jobs = [pool.submit(lambda one: done.found.update(one.run()), one)

@@ -69,6 +69,16 @@ class Counts(unittest.TestCase):
         self.assertEqual(self.read("window a 100 2500\nsite 1 1 1 1 1 1 1 1\n"),
                          {})
 
+    def test_last_line(self):
+        """Only a whole one; the guest is stopped by it."""
+        with tempfile.NamedTemporaryFile("w", suffix=".counts") as out:
+            self.assertEqual(lines.last_line(out.name + ".not"), "")
+            for more, last in (("", ""), ("x" * 300 + "\nend a\n", "end a"),
+                               ("end b", "end a"), ("\n", "end b")):
+                out.write(more)
+                out.flush()
+                self.assertEqual(lines.last_line(out.name), last)
+
     def test_figures_are_per_io(self):
         """Summed over the instructions of all symbols."""
         window = lines.Window(100, 2500, [
