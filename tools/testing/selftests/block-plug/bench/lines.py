@@ -29,7 +29,8 @@ All per I/O, user space included. lines: distinct 64-byte lines that a CPU
 touches from one submission's first I/O to the next's, per I/O. L1, L2: misses of
 a modelled data cache of 32 KiB, 8-way, and of 1 MiB, 16-way, per CPU; they know
 nothing of other CPUs. contended: accesses to lines that two CPUs access and one
-writes, within the window. Counts, no times: exact, and the same again to 1%."""
+writes, within the window; "no tag" is without requests and the words of tags,
+since which CPUs come to use the same tags is chance. Counts, no times."""
 
 PLUGIN = os.path.join(lab.HERE, "plugin")
 OUT = os.path.join(lab.OUT, "lines")
@@ -48,8 +49,8 @@ PAIRS = [("unpatched", "always"), ("unpatched", "nomerges2"),
 BUILDS = {**c.BUILDS, "batching": "batching"}
 
 # I/Os that count; those before, in which the caches fill; and those before, in
-# which "adaptive" finds its group. Of all CPUs.
-IOS, FILL, LEARN = 12800, 3200, 32000
+# which all processes start, or "adaptive" finds its group. Of all CPUs.
+IOS, FILL, START, LEARN = 12800, 3200, 800, 32000
 WORST = 20
 FIELDS = 60                     # characters of a table
 SECONDS_PER_CELL = 300
@@ -57,6 +58,8 @@ SECONDS_PER_CELL = 300
 # many turns in a window.
 FINER_TURNS = ("-icount", "shift=2,sleep=off")
 
+# What a tag has: whether CPUs use the same ones is chance.
+OF_TAGS = ("request", "tags->rqs", "sbitmap_word")
 LINE_COUNTS = ["touches", "l1", "l2", "contended"]
 COUNTS = ["insns", "loads", "stores", "atomics", "l1", "l2", "contended"]
 NAMES = {"l1": "l1_misses", "l2": "l2_misses"}
@@ -84,7 +87,7 @@ class Cell:
         """The call of guest_lines.sh. Of a guest's first cell, the memory that
         I/Os are made of has yet to be allocated."""
         options, batch = LOADS[self.workload]
-        warm = LEARN if first or self.policy == "adaptive" else 0
+        warm = LEARN if first or self.policy == "adaptive" else START
         return "PROBE=%s lines_cell %s %s %d %d %d %d %d %s" % (
             self.probe, self.name, self.policy, self.cpus, warm // self.cpus,
             FILL // self.cpus, IOS // self.cpus, batch, options)
@@ -279,6 +282,17 @@ def worst_structs(window, where):
             for key in ("l1", "touches", "contended")}
 
 
+def contended(window, where):
+    """Contended touches, and those that do not depend on a tag."""
+    touches = [(where.of(address)[0], counts[-1])
+               for address, *counts in window.lines]
+    return {name: round(sum(count for _, count in some) / window.ios, 4)
+            for name, some in (
+                ("contended_per_io", touches),
+                ("contended_no_tag_per_io",
+                 [one for one in touches if one[0] not in OF_TAGS]))}
+
+
 def figures(window, where):
     """What a window came to."""
     sums = per_io(window, ((where.known.of(pc), counts)
@@ -286,6 +300,8 @@ def figures(window, where):
     totals = {NAMES.get(key, key) + "_per_io":
               round(sum(counts[at] for counts in sums.values()), 4)
               for at, key in enumerate(COUNTS)}
+    # Of code the plugin counts those alone that it knew of by then.
+    totals.update(contended(window, where))
     return {"ios": window.ios, **totals,
             "lines_per_io": round(window.distinct / window.ios, 4),
             "symbols": worst_symbols(sums),
@@ -342,7 +358,8 @@ def measure(_runs, commit):
 COLUMNS = [("insns", "insns_per_io", 1), ("lines", "lines_per_io", 2),
            ("atomics", "atomics_per_io", 2), ("L1", "l1_misses_per_io", 2),
            ("L2", "l2_misses_per_io", 3),
-           ("contended", "contended_per_io", 2)]
+           ("contended", "contended_per_io", 2),
+           ("no tag", "contended_no_tag_per_io", 2)]
 
 
 def table(records):

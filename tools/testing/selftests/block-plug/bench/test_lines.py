@@ -90,7 +90,8 @@ class Counts(unittest.TestCase):
         self.assertEqual(found["atomics_per_io"], 1)
         self.assertEqual(found["lines_per_io"], 25)
         self.assertEqual(found["l1_misses_per_io"], 0.04)
-        self.assertEqual(found["contended_per_io"], 0.1)
+        self.assertEqual(found["contended_per_io"], 0.07)
+        self.assertEqual(found["contended_no_tag_per_io"], 0)
         self.assertEqual([row["symbol"] for row in found["symbols"]["atomics"]],
                          ["submit_bio"])
         self.assertEqual([row["struct"] for row in found["structs"]["touches"]],
@@ -151,7 +152,7 @@ class Cells(unittest.TestCase):
         words = [lines.Cell("patched", policy, "rand4k-s32", 4, 4).line(False)
                  .split() for policy in ("always", "adaptive")]
         self.assertEqual([int(line[5]) for line in words],
-                         [0, lines.LEARN // 4])
+                         [lines.START // 4, lines.LEARN // 4])
 
 
 if __name__ == "__main__":

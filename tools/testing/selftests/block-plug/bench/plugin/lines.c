@@ -33,7 +33,7 @@
 #define EXPORT	__attribute__((visibility("default")))
 
 enum {
-	MAX_CPUS	= 64,
+	MAX_CPUS	= 16,
 	LINE_SHIFT	= 6,
 	L1_SETS		= 64,
 	L1_WAYS		= 8,
@@ -50,24 +50,21 @@ static const uint8_t bit_tail[] = { 0x49, 0x4c, 0x50 };
 /* An instruction of the guest's. */
 struct site {
 	uint64_t pc;
-	uint32_t nr;
 	uint64_t insns, loads, stores, l1, l2, contended;
 	bool atomic;
 };
 
-/* A line; epoch says when each CPU touched it last. */
+/*
+ * A line; epoch says when each CPU touched it last.  Whether CPUs share it is
+ * known for certain at the end only: shared is what is known so far, which is
+ * for good, since a guest keeps its habits.
+ */
 struct line {
 	uint64_t number;
-	uint64_t vaddr, touches, l1, l2, readers, writers;
+	uint64_t vaddr, touches, l1, l2;
+	uint32_t readers, writers;
 	uint32_t epoch[MAX_CPUS];
-};
-
-/* What a site did to a line. */
-struct pair {
-	uint64_t key;
-	struct site *site;
-	struct line *line;
-	uint64_t touches;
+	bool shared;
 };
 
 /* Instructions that QEMU runs in one piece. */
@@ -107,7 +104,6 @@ static uint64_t io_pc;
 static struct cpu cpus[MAX_CPUS];
 static struct table sites = { .record = sizeof(struct site) };
 static struct table lines = { .record = sizeof(struct line) };
-static struct table pairs = { .record = sizeof(struct pair) };
 static struct block *blocks;
 
 /* --- memory --------------------------------------------------------------- */
@@ -143,13 +139,11 @@ static void count_cache(struct cache *cache, struct site *site,
 	line->l2++;
 }
 
-static void count_pair(struct site *site, struct line *line)
+static bool is_contended(const struct line *line)
 {
-	struct pair *pair = table_get(&pairs, line->number << 32 | site->nr);
+	uint32_t all = line->readers | line->writers;
 
-	pair->site = site;
-	pair->line = line;
-	pair->touches++;
+	return line->writers && all & (all - 1);
 }
 
 static void count_line(unsigned int cpu, struct line *line, uint64_t vaddr,
@@ -161,9 +155,10 @@ static void count_line(unsigned int cpu, struct line *line, uint64_t vaddr,
 	}
 	line->vaddr = vaddr;
 	line->touches++;
-	line->readers |= 1ULL << cpu;
+	line->readers |= 1U << cpu;
 	if (store)
-		line->writers |= 1ULL << cpu;
+		line->writers |= 1U << cpu;
+	line->shared = line->shared || is_contended(line);
 }
 
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
@@ -188,7 +183,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
 		site->loads++;
 	count_cache(&cpus[cpu].cache, site, line);
 	count_line(cpu, line, vaddr, store);
-	count_pair(site, line);
+	site->contended += line->shared;
 }
 
 /* --- instructions --------------------------------------------------------- */
@@ -238,7 +233,6 @@ static struct site *site_of(struct qemu_plugin_insn *insn)
 	struct site *site = table_get(&sites, qemu_plugin_insn_vaddr(insn));
 	uint8_t bytes[MAX_INSN];
 
-	site->nr = site->nr ?: sites.nr;
 	site->atomic = is_atomic(bytes, insn_bytes(insn, bytes));
 	return site;
 }
@@ -278,25 +272,6 @@ static void sum_blocks(void)
 			block->sites[i]->insns += block->runs;
 }
 
-static bool is_contended(const struct line *line)
-{
-	uint64_t all = line->readers | line->writers;
-
-	return line->writers && all & (all - 1);
-}
-
-static void sum_pairs(void)
-{
-	size_t i;
-
-	for (i = 0; i < pairs.size; i++) {
-		struct pair *pair = (void *)pairs.slots[i];
-
-		if (pair && is_contended(pair->line))
-			pair->site->contended += pair->touches;
-	}
-}
-
 static void print_sites(FILE *out)
 {
 	size_t i;
@@ -320,7 +295,7 @@ static void print_lines(FILE *out)
 	for (i = 0; i < lines.size; i++) {
 		const struct line *l = (void *)lines.slots[i];
 
-		if (l)
+		if (l && l->touches)
 			fprintf(out, "line %" PRIx64 " %" PRIu64 " %" PRIu64
 				" %" PRIu64 " %" PRIu64 "\n",
 				l->vaddr >> LINE_SHIFT << LINE_SHIFT,
@@ -342,7 +317,6 @@ static void print_window(void)
 	for (i = 0; i < MAX_CPUS; i++)
 		distinct += cpus[i].lines;
 	sum_blocks();
-	sum_pairs();
 	fprintf(out, "window %s %" PRIu64 " %" PRIu64 "\n", window.name,
 		window.done, distinct);
 	print_sites(out);
@@ -353,28 +327,6 @@ static void print_window(void)
 
 /* --- the window ----------------------------------------------------------- */
 
-/* What was there before does not count; the caches keep what they hold. */
-static void forget(void)
-{
-	struct block *block;
-	unsigned int i;
-	size_t at;
-
-	for (block = blocks; block; block = block->next)
-		block->runs = 0;
-	for (at = 0; at < sites.size; at++) {
-		struct site *s = (void *)sites.slots[at];
-
-		if (s)
-			*s = (struct site){ .pc = s->pc, .nr = s->nr,
-					    .atomic = s->atomic };
-	}
-	table_clear(&pairs);
-	table_clear(&lines);
-	for (i = 0; i < MAX_CPUS; i++)
-		cpus[i].lines = 0;
-}
-
 /* From here on, I/Os of each CPU are counted anew. */
 static void begin(int new)
 {
@@ -384,6 +336,48 @@ static void begin(int new)
 		cpus[i].ios = 0;
 	window.done = 0;
 	state = new;
+}
+
+static void forget_lines(bool keep_shared)
+{
+	size_t i;
+
+	for (i = 0; i < lines.size; i++) {
+		struct line *l = (void *)lines.slots[i];
+
+		if (l)
+			*l = (struct line){
+				.number = l->number,
+				.shared = keep_shared && l->shared,
+			};
+	}
+}
+
+static void forget_sites(void)
+{
+	struct block *block;
+	size_t i;
+
+	for (block = blocks; block; block = block->next)
+		block->runs = 0;
+	for (i = 0; i < sites.size; i++) {
+		struct site *s = (void *)sites.slots[i];
+
+		if (s)
+			*s = (struct site){ .pc = s->pc, .atomic = s->atomic };
+	}
+}
+
+/* What was there before does not count; the caches keep what they hold. */
+static void begin_count(void)
+{
+	unsigned int i;
+
+	forget_sites();
+	forget_lines(true);
+	for (i = 0; i < MAX_CPUS; i++)
+		cpus[i].lines = 0;
+	begin(COUNT);
 }
 
 static bool all_have(uint64_t ios)
@@ -413,6 +407,7 @@ static void on_reset(qemu_plugin_id_t id)
 static void see(void)
 {
 	if (seeing) {
+		forget_lines(false);
 		begin(FILL);
 		return;
 	}
@@ -423,6 +418,10 @@ static void see(void)
 static void on_io(unsigned int cpu, void *data)
 {
 	(void)data;
+	if (cpu >= MAX_CPUS) {
+		fprintf(stderr, "lines: more than %d CPUs\n", MAX_CPUS);
+		exit(1);
+	}
 	if (state == IDLE)
 		return;
 	if (++cpus[cpu].ios % window.batch == 0)
@@ -432,8 +431,7 @@ static void on_io(unsigned int cpu, void *data)
 		print_window();
 		state = IDLE;
 	} else if (state == FILL && all_have(window.fill)) {
-		forget();
-		begin(COUNT);
+		begin_count();
 	} else if (state == WARM && all_have(window.warm)) {
 		see();
 	}

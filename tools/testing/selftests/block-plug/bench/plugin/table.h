@@ -70,15 +70,4 @@ static inline void *table_get(struct table *t, uint64_t key)
 	return *slot;
 }
 
-static inline void table_clear(struct table *t)
-{
-	size_t i;
-
-	for (i = 0; i < t->size; i++)
-		free(t->slots[i]);
-	free(t->slots);
-	t->slots = NULL;
-	t->nr = t->size = 0;
-}
-
 #endif /* LINES_TABLE_H */
