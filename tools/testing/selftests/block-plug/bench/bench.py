@@ -179,6 +179,9 @@ def run(args):
     chosen = pick(args.suite)
     if args.runs < 0:
         raise UsageError("RUNS: %d is no number of runs" % args.runs)
+    if args.compare and set(chosen) <= set(OWN):
+        raise UsageError("COMPARE: takes records of other suites than %s"
+                         % ", ".join(OWN))
     old = plugreport.load(args.compare)[0] if args.compare else None
     with alone():
         names = measure(chosen, args.runs)
