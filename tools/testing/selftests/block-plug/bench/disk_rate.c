@@ -68,8 +68,8 @@ static uint64_t bytes_of(int stat)
 }
 
 /*
- * Until the disk has done I/O. The times at which it completes a batch are those
- * between which batches can be counted.
+ * Until the disk has done I/O. The times at which it completes a batch are
+ * those between which batches can be counted.
  */
 static uint64_t next_io(int stat, uint64_t *at)
 {

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
 # In User Mode Linux, as init: measures what native.py asks for on stdin.
 #
 # Each line read is

@@ -4,11 +4,11 @@
  * does a number of I/Os: loads, stores, atomics, cache lines, modelled misses,
  * and accesses to lines that CPUs share.
  *
- * The guest says, through linessay, "window NAME CPUS WARM FILL IOS BATCH".  When
- * each of that many CPUs has done WARM I/Os, accesses begin to be seen; when each
- * has done FILL more, which fill the modelled caches, all that CPUs do is counted
- * until each has done IOS; the result is appended to the file OUT.  An I/O is an
- * execution of the function at IO.
+ * The guest says, by linessay, "window NAME CPUS WARM FILL IOS BATCH".  When
+ * each of that many CPUs has done WARM I/Os, accesses begin to be seen; when
+ * each has done FILL more, which fill the modelled caches, all that CPUs do is
+ * counted until each has done IOS; the result is appended to the file OUT.  An
+ * I/O is an execution of the function at IO.
  *
  *	-plugin lines.so,out=FILE,io=ADDRESS
  *
@@ -16,8 +16,8 @@
  * Each CPU has an L1d of 32 KiB (8-way) and an L2 of 1 MiB (16-way), which know
  * nothing of each other, replace what was used longest ago, and hold no
  * instructions.  What a CPU loses to another one's write depends on how QEMU
- * lets CPUs take turns, so misses do not count that; *contended* touches do, and
- * do not depend on it: all accesses of the window to lines that at least two
+ * lets CPUs take turns, so misses do not count that; *contended* touches do,
+ * and do not depend on it: all accesses of the window to lines that at least two
  * CPUs access and at least one of them writes.
  *
  * It expects QEMU to run one CPU at a time (-accel tcg,thread=single): nothing
@@ -400,9 +400,8 @@ static void on_reset(qemu_plugin_id_t id)
 }
 
 /*
- * Code that was translated before is slow to be rid of, and QEMU 7.2 cannot bear
- * that counters which code calls are gone: so once a guest has come to its first
- * window, they stay.
+ * QEMU 7.2 reads memory that it has freed when code loses its counters again.
+ * So they stay, once a guest has come to its first window.
  */
 static void see(void)
 {

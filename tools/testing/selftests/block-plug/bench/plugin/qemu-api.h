@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What lines.c uses of QEMU's interface for TCG plugins, as its documentation
- * describes it: Debian 12 has QEMU, but not its header.  QEMU 7.2 speaks version
- * 1 of it, QEMU 10 version 4, and both take what is declared here, but for
- * qemu_plugin_insn_data().
+ * describes it: Debian 12 has QEMU, but not its header.  QEMU 7.2 speaks
+ * version 1 of it, QEMU 10 version 4, and both take what is declared here, but
+ * for qemu_plugin_insn_data().
  */
 #ifndef LINES_QEMU_API_H
 #define LINES_QEMU_API_H

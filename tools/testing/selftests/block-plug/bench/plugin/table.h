@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct table {
-	size_t record;		/* bytes of a record, which begins with its key */
+	size_t record;		/* bytes of one, which begins with its key */
 	size_t nr, size;
 	uint64_t **slots;
 };

@@ -5,7 +5,7 @@
  * What lies where, so that a cache line can be given a name:
  * /sys/kernel/debug/lines_map, once a disk's path has been written to it, has
  *
- *	object TYPE ADDRESS BYTES	of that disk's queue; TYPE as pahole has it
+ *	object TYPE ADDRESS BYTES	of its queue; TYPE as pahole has it
  *	percpu OFFSET			of a CPU's variables from their symbols
  *	slab CACHE ADDRESS BYTES SIZE	objects of SIZE in so many bytes
  *
