@@ -16,9 +16,9 @@
  * Each CPU has an L1d of 32 KiB (8-way) and an L2 of 1 MiB (16-way), which know
  * nothing of each other, replace what was used longest ago, and hold no
  * instructions.  What a CPU loses to another one's write depends on how QEMU
- * lets CPUs take turns, so misses do not count that; *contended* touches do,
- * and do not depend on it: all accesses of the window to lines that at least two
- * CPUs access and at least one of them writes.
+ * lets CPUs take turns, so misses do not count that.  *Contended* touches do,
+ * and do not depend on it: all accesses of the window to lines that at least
+ * two CPUs access and at least one of them writes.
  *
  * It expects QEMU to run one CPU at a time (-accel tcg,thread=single): nothing
  * here is locked.
