@@ -171,8 +171,10 @@ class Boot:
                 self.progress.cells += 1
                 return
             time.sleep(0.1)
-        raise lab.LabError("%s: the plugin has not counted %s after %d s" % (
-            self.where, name, SECONDS_PER_CELL))
+        raise lab.LabError(
+            "%s: the plugin has not counted %s after %d s%s" % (
+                self.where, name, SECONDS_PER_CELL, "" if self.cpus == 1 else
+                "; QEMU 10 lets one CPU run under -icount: take QEMU 7.2"))
 
     def plugin(self):
         """QEMU's arguments."""
