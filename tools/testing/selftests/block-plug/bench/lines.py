@@ -30,7 +30,8 @@ touches from one submission's first I/O to the next's, per I/O. L1, L2: misses o
 a modelled data cache of 32 KiB, 8-way, and of 1 MiB, 16-way, per CPU; they know
 nothing of other CPUs. contended: accesses to lines that two CPUs access and one
 writes, within the window; "no tag" is without requests and the words of tags,
-since which CPUs come to use the same tags is chance. Counts, no times."""
+since which CPUs come to use the same tags is chance. All touches of such a line
+count, even if it is written once a tick. Counts, no times."""
 
 PLUGIN = os.path.join(lab.HERE, "plugin")
 OUT = os.path.join(lab.OUT, "lines")
