@@ -104,11 +104,10 @@ class Window:
     lines: list = dataclasses.field(default_factory=list)
 
 
-def every(configs=None, pairs=None, loads=None):
+def every():
     """The cells."""
-    return [Cell(name, policy, load, cpus, hctxs)
-            for cpus, hctxs in configs or CONFIGS
-            for name, policy in pairs or PAIRS for load in loads or LOADS]
+    return [Cell(name, policy, load, cpus, hctxs) for cpus, hctxs in CONFIGS
+            for name, policy in PAIRS for load in LOADS]
 
 
 # --- the guest ---------------------------------------------------------------
