@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The controller of the plug policy "adaptive": from samples of what a hardware
- * queue did, how many requests its plugs should send out at a time.
+ * queue did, how many requests its plugs should send out at a time, and whether
+ * bios should look for a merge.
  *
  * Pure: no clock, no lock, no allocation, nothing of the block layer.  The
  * kernel, its KUnit tests and a simulator in user space build the same file.
@@ -22,10 +23,10 @@ enum {
  * @ns:		how long it was, in ns
  * @wait_ns:	sum of the response times of @waits requests, in ns, from when
  *		they were claimed for an I/O, the time in the plug included
- * @nr:		requests that plugs sent out
+ * @nr:		I/Os that plugs sent out, merged ones included
  * @waits:	requests that completed and whose response time was taken
  * @flushes:	times that plugs sent out requests
- * @merged:	of @flushes, those whose newest request had been merged
+ * @merged:	of @nr, I/Os that joined a request
  */
 struct blk_plug_adaptive_sample {
 	u64 ns;
@@ -51,86 +52,71 @@ enum blk_plug_adaptive_state {
 };
 
 /**
- * struct blk_plug_adaptive_figure - what samples have of one figure
- * @sum:	of differences from the controller's reference, in 1/65536 of it
- * @squares:	sum of the squares of these
- * @nr:		number of samples
+ * enum blk_plug_adaptive_figure - what a sample says
+ * @BLK_PLUG_ADAPTIVE_TIME:	time per I/O
+ * @BLK_PLUG_ADAPTIVE_WAIT:	mean response time
+ * @BLK_PLUG_ADAPTIVE_FIGURES:	number of figures
  */
-struct blk_plug_adaptive_figure {
-	s64 sum;
-	s64 squares;
-	s32 nr;
+enum blk_plug_adaptive_figure {
+	BLK_PLUG_ADAPTIVE_TIME,
+	BLK_PLUG_ADAPTIVE_WAIT,
+	BLK_PLUG_ADAPTIVE_FIGURES,
 };
 
 /**
  * struct blk_plug_adaptive_arm - the samples of one group size
- * @time:	times per request
- * @wait:	mean response times
+ * @nr:		how many
+ * @sum:	by figure, of differences from blk_plug_adaptive::ref, in 1/65536
+ *		of that
+ * @squares:	sum of the squares of these
  */
 struct blk_plug_adaptive_arm {
-	struct blk_plug_adaptive_figure time;
-	struct blk_plug_adaptive_figure wait;
+	s32 nr;
+	s64 sum[BLK_PLUG_ADAPTIVE_FIGURES];
+	s64 squares[BLK_PLUG_ADAPTIVE_FIGURES];
 };
 
 /**
  * struct blk_plug_adaptive - the controller's state
  * @group:	requests that a plug sends out at a time, 1 to
  *		%BLK_PLUG_ADAPTIVE_MAX_GROUP
- * @merge:	is a bio worth a lookup where the plug can not tell?
- * @first:	does a plug's first request leave at once?
- * @pair:	does a plug begin with two, which shows whether they merge?
+ * @merge:	are lookups for merges worth their cost?
  * @state:	&enum blk_plug_adaptive_state
- * @epoch:	requests to be sent out until the next sample is wanted
+ * @pinned:	@group was given, and is not to be changed
+ * @epoch:	I/Os to be sent out until the next sample is wanted
  * @from:	the group size before the present trial
- * @step:	what the present trial is
- * @tried:	bits of the steps that need not be tried from here
+ * @tried:	group sizes, as bits, that have lost against @group
  * @settle:	the next sample is of a transition
- * @odd:	samples in a row that do not fit what was seen when parked
- * @bad:	samples in a row that make no sense
- * @blocks:	of samples that were taken for the present measurement
- * @wanted:	samples that make one
- * @fill:	mean number of requests that a plug sent out at a time
- * @plug:	what it was when last @group was the largest: a whole plug's
+ * @odd:	samples in a row that do not fit what was seen before
  * @samples:	a counter
- * @steps:	samples in a row that may have fallen into step
- * @doubted:	a gain that was too large was gone back on
- * @in_flight:	mean number of requests that have not completed
+ * @fill:	mean number of requests that a plug sent out at a time
  * @patience:	samples to be parked for, the next time
  * @parked:	samples until the next trial
- * @time_ref:	time per request that others are compared with, in ns / 256
- * @wait_ref:	response time that others are compared with, likewise
+ * @in_flight:	mean number of I/Os that have not completed
+ * @ref:	figures that others are compared with, in ns / 256
  * @base:	samples of the group size that is compared with
- * @trial:	samples of the one that is tried
+ * @trial:	samples of the one that is tried; a block while measuring
  *
- * @group, @merge, @first and @pair are for others to read, @epoch for who calls
+ * @group and @merge are for others to read, @epoch and @state for who calls
  * blk_plug_adaptive_decide(), the rest for nobody.
  */
 struct blk_plug_adaptive {
 	u8 group;
 	bool merge;
-	bool first;
-	bool pair;
 	u8 state;
+	bool pinned;
 	u32 epoch;
 
 	u8 from;
-	u8 step;
 	u8 tried;
 	bool settle;
 	u8 odd;
-	u8 bad;
-	u8 blocks;
-	u8 wanted;
-	u8 fill;
-	u8 plug;
 	u8 samples;
-	u8 steps;
-	bool doubted;
-	u32 in_flight;
+	u8 fill;
 	u16 patience;
 	u16 parked;
-	u64 time_ref;
-	u64 wait_ref;
+	u32 in_flight;
+	u64 ref[BLK_PLUG_ADAPTIVE_FIGURES];
 	struct blk_plug_adaptive_arm base;
 	struct blk_plug_adaptive_arm trial;
 };
@@ -138,8 +124,9 @@ struct blk_plug_adaptive {
 /**
  * blk_plug_adaptive_init - start as "always"
  * @a: controller
+ * @pinned: group size that is given, 0: find one
  */
-void blk_plug_adaptive_init(struct blk_plug_adaptive *a);
+void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int pinned);
 
 /**
  * blk_plug_adaptive_decide - take a sample, and decide what to do next
@@ -147,7 +134,7 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a);
  * @s: what happened since the last call
  *
  * Context: Any, but @a is the caller's alone.
- * Return: true if @group, @merge, @first or @pair has changed.
+ * Return: true if @group or @merge has changed.
  */
 bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s);

@@ -13,9 +13,19 @@
 #include "blk.h"
 #include "blk-mq.h"
 #include "blk-plug-loop.h"
-#include "blk-plug-policy.h"
 
 #include <trace/events/blk_plug_policy.h>
+
+enum {
+	/*
+	 * A CPU tells of its I/Os when it has sent out so many.  With 512 in a
+	 * sample its end is at most a quarter late.
+	 */
+	FOLD			= 128,
+
+	/* In a long of 32 bits the sum of response times lasts for minutes. */
+	BLK_PLUG_LOOP_WAIT_SHIFT = 8,
+};
 
 static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
 	[BLK_PLUG_ADAPTIVE_MEASURE]	= "measure",
@@ -27,22 +37,75 @@ static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
 DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
 
+static struct blk_plug_loop *
+blk_plug_loop_prepare(struct blk_mq_hw_ctx *hctx, struct blk_plug_loop *loop)
+{
+	struct request_queue *q = hctx->queue;
+
+	memset(loop, 0, sizeof(*loop));
+	spin_lock_init(&loop->lock);
+	blk_plug_adaptive_init(&loop->controller, 0);
+	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
+	/* it has to find out from where the counters count */
+	loop->resets = READ_ONCE(q->plug_policy_resets) - 1;
+	loop->cpu = q->plug_loop_cpu;
+	return loop;
+}
+
+static int blk_plug_loop_alloc_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
+	struct blk_plug_loop *loop;
+
+	if (hctx->plug_loop)
+		return 0;
+	loop = kmalloc_node(sizeof(*loop), gfp, hctx->numa_node);
+	if (!loop)
+		return -ENOMEM;
+	/* submitters look at it without a lock, and then see all of it */
+	smp_store_release(&hctx->plug_loop, blk_plug_loop_prepare(hctx, loop));
+	return 0;
+}
+
+/* A driver that takes no groups, or sleeps, will have none. */
+static bool blk_plug_loop_useful(const struct request_queue *q)
+{
+	return q->mq_ops->queue_rqs &&
+		!(q->tag_set->flags & BLK_MQ_F_BLOCKING);
+}
+
+int blk_plug_loop_alloc(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	if (!blk_plug_loop_useful(q))
+		return 0;
+	if (!q->plug_loop_cpu)
+		q->plug_loop_cpu = __alloc_percpu_gfp(HCTX_MAX_TYPES *
+				sizeof(*q->plug_loop_cpu),
+				__alignof__(*q->plug_loop_cpu), GFP_NOIO);
+	if (!q->plug_loop_cpu)
+		return -ENOMEM;
+	queue_for_each_hw_ctx(q, hctx, i)
+		if (blk_plug_loop_alloc_hctx(hctx))
+			return -ENOMEM;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_alloc);
+
+void blk_plug_loop_free(struct request_queue *q)
+{
+	free_percpu(q->plug_loop_cpu);
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free);
+
 void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY | __GFP_ZERO;
-	struct blk_plug_loop *loop = hctx->plug_loop;
-
-	if (!loop)
-		loop = kmalloc_node(sizeof(*loop), gfp, hctx->numa_node);
-	else
-		memset(loop, 0, sizeof(*loop));
-	hctx->plug_loop = loop;
-	if (!loop)
-		return;
-	spin_lock_init(&loop->lock);
-	blk_plug_adaptive_init(&loop->controller);
-	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
-	loop->resets = READ_ONCE(hctx->queue->plug_policy_resets);
+	if (hctx->plug_loop)
+		blk_plug_loop_prepare(hctx, hctx->plug_loop);
+	else if (hctx->queue->plug_loop_cpu)
+		blk_plug_loop_alloc_hctx(hctx);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_init_hctx);
 
@@ -52,58 +115,71 @@ void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free_hctx);
 
-/* The loop of a hardware queue whose policy is "adaptive". */
+/* The loop of a hardware queue for which "adaptive" is in force. */
 static struct blk_plug_loop *blk_plug_loop_of(const struct blk_mq_hw_ctx *hctx)
 {
-	return blk_plug_policy_get(hctx->queue) == BLK_PLUG_POLICY_ADAPTIVE ?
-		hctx->plug_loop : NULL;
+	const struct request_queue *q = hctx->queue;
+
+	if (!test_bit(QUEUE_FLAG_PLUG_ADAPTIVE, &q->queue_flags) ||
+	    READ_ONCE(q->elevator))
+		return NULL;
+	return READ_ONCE(hctx->plug_loop);
 }
 
 static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 {
 	const struct blk_plug_adaptive *c = &loop->controller;
-	unsigned int decision = loop->pinned ?: c->group;
+	u8 decision = c->group | (c->merge ? 0 : BLK_PLUG_LOOP_RANDOM);
+	bool sparse = c->state == BLK_PLUG_ADAPTIVE_PARKED;
 
-	if (!c->merge)
-		decision |= BLK_PLUG_LOOP_RANDOM;
-	if (c->first && !loop->pinned)
-		decision |= BLK_PLUG_LOOP_FIRST;
-	if (c->pair || loop->pinned == 1)
-		decision |= BLK_PLUG_LOOP_PAIR;
-	/* submitters have it in their caches: leave it there */
+	/* all CPUs have these in their caches: leave them there */
 	if (decision != loop->decision)
 		WRITE_ONCE(loop->decision, decision);
+	if (sparse != loop->sparse)
+		WRITE_ONCE(loop->sparse, sparse);
 }
 
 /*
  * The counters are not read at one moment: a batch may be in one and not yet in
  * another.  Then it is in the next sample, and both are off by that batch.
  */
-static void blk_plug_loop_read(struct blk_plug_loop *loop,
+static void blk_plug_loop_read(const struct blk_mq_hw_ctx *hctx,
+			       const struct blk_plug_loop *loop,
 			       struct blk_plug_adaptive_sample *total)
 {
-	total->waits = atomic_read(&loop->waits);
-	total->wait_ns = atomic64_read(&loop->wait_ns);
-	total->flushes = atomic_read(&loop->flushes);
-	total->nr = atomic_read(&loop->flushed);
-	total->merged = atomic_read(&loop->merged);
-	total->ns = ktime_get_ns();
+	const struct blk_plug_loop_cpu *c;
+	unsigned long wait = 0;
+	unsigned int cpu;
+
+	*total = (struct blk_plug_adaptive_sample){ .ns = ktime_get_ns() };
+	for_each_cpu(cpu, hctx->cpumask) {
+		c = per_cpu_ptr(loop->cpu, cpu) + hctx->type;
+		wait += READ_ONCE(c->wait);
+		total->waits += READ_ONCE(c->waits);
+		total->flushes += READ_ONCE(c->flushes);
+		total->nr += READ_ONCE(c->sent);
+		total->merged += READ_ONCE(c->merged);
+	}
+	total->wait_ns = wait;
 }
 
+/* Counters wrap; that of the time in 256 ns, where longs are short, too. */
 static void
 blk_plug_loop_difference(struct blk_plug_adaptive_sample *d,
 			 const struct blk_plug_adaptive_sample *now,
 			 const struct blk_plug_adaptive_sample *then)
 {
+	unsigned long wait = now->wait_ns - then->wait_ns;
+
 	d->ns = now->ns - then->ns;
-	d->wait_ns = now->wait_ns - then->wait_ns;
+	d->wait_ns = (u64)wait << BLK_PLUG_LOOP_WAIT_SHIFT;
 	d->nr = now->nr - then->nr;
 	d->waits = now->waits - then->waits;
 	d->flushes = now->flushes - then->flushes;
 	d->merged = now->merged - then->merged;
 }
 
-/* Forget what was learnt before the last restart. */
+/* Forget what was learnt, and counted, before the last restart. */
 static void blk_plug_loop_renew(const struct blk_mq_hw_ctx *hctx,
 				struct blk_plug_loop *loop)
 {
@@ -111,26 +187,22 @@ static void blk_plug_loop_renew(const struct blk_mq_hw_ctx *hctx,
 
 	if (loop->resets == resets)
 		return;
-	blk_plug_adaptive_init(&loop->controller);
+	blk_plug_adaptive_init(&loop->controller, loop->pinned);
 	blk_plug_loop_publish(loop);
+	blk_plug_loop_read(hctx, loop, &loop->total);
+	loop->sample = (struct blk_plug_adaptive_sample){};
 	/* from here on the decision counts */
 	WRITE_ONCE(loop->resets, resets);
 }
 
-static void blk_plug_loop_decide(const struct blk_mq_hw_ctx *hctx,
-				 struct blk_plug_loop *loop)
+static void blk_plug_loop_judge(const struct blk_mq_hw_ctx *hctx,
+				struct blk_plug_loop *loop)
 {
 	struct blk_plug_adaptive *c = &loop->controller;
-	unsigned int group, state;
+	unsigned int group = c->group, state = c->state;
 
-	blk_plug_loop_renew(hctx, loop);
-	group = c->group;
-	state = c->state;
 	trace_blk_plug_policy_sample(hctx, &loop->sample);
-	if (loop->pinned)
-		blk_plug_adaptive_init(c);
-	else if (blk_plug_adaptive_decide(c, &loop->sample) ||
-		 c->state != state)
+	if (blk_plug_adaptive_decide(c, &loop->sample) || c->state != state)
 		trace_blk_plug_policy_decide(hctx, group, c->group,
 					     state_names[c->state]);
 }
@@ -140,19 +212,22 @@ static void blk_plug_loop_sample(const struct blk_mq_hw_ctx *hctx,
 {
 	struct blk_plug_adaptive_sample total;
 
-	blk_plug_loop_read(loop, &total);
-	blk_plug_loop_difference(&loop->sample, &total, &loop->total);
-	loop->total = total;
-	blk_plug_loop_decide(hctx, loop);
-	blk_plug_loop_publish(loop);
-	WRITE_ONCE(loop->sparse, loop->controller.state ==
-		   BLK_PLUG_ADAPTIVE_PARKED);
-	WRITE_ONCE(loop->next, total.nr + loop->controller.epoch);
+	if (loop->resets != READ_ONCE(hctx->queue->plug_policy_resets)) {
+		blk_plug_loop_renew(hctx, loop);
+	} else {
+		blk_plug_loop_read(hctx, loop, &total);
+		blk_plug_loop_difference(&loop->sample, &total, &loop->total);
+		loop->total = total;
+		blk_plug_loop_judge(hctx, loop);
+		blk_plug_loop_publish(loop);
+	}
+	WRITE_ONCE(loop->next,
+		   atomic_read(&loop->folded) + loop->controller.epoch);
 }
 
-static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 flushed)
+static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 folded)
 {
-	return (s32)(flushed - READ_ONCE(loop->next)) >= 0;
+	return (s32)(folded - READ_ONCE(loop->next)) >= 0;
 }
 
 /* Who finds the lock taken leaves the sample to others. */
@@ -162,24 +237,35 @@ static void blk_plug_loop_take_sample(const struct blk_mq_hw_ctx *hctx,
 	if (!spin_trylock(&loop->lock))
 		return;
 	/* the holder before may have just taken it */
-	if (blk_plug_loop_due(loop, atomic_read(&loop->flushed)))
+	if (blk_plug_loop_due(loop, atomic_read(&loop->folded)))
 		blk_plug_loop_sample(hctx, loop);
 	spin_unlock(&loop->lock);
 }
 
-void __blk_plug_loop_flush(const struct request *newest, unsigned int nr)
+void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
+			unsigned int merged)
 {
-	struct blk_plug_loop *loop = blk_plug_loop_of(newest->mq_hctx);
+	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
+	struct blk_plug_loop_cpu __percpu *cpu;
+	u32 sent, before;
 
 	if (!loop)
 		return;
-	atomic_inc(&loop->flushes);
-	if (newest->bio != newest->biotail)
-		atomic_inc(&loop->merged);
-	if (blk_plug_loop_due(loop, atomic_add_return(nr, &loop->flushed)))
-		blk_plug_loop_take_sample(newest->mq_hctx, loop);
+	cpu = loop->cpu + hctx->type;
+	if (nr)
+		this_cpu_inc(cpu->flushes);
+	if (merged)
+		this_cpu_add(cpu->merged, merged);
+	sent = this_cpu_add_return(cpu->sent, nr + merged);
+	before = sent - nr - merged;
+	sent = round_down(sent, FOLD);
+	before = round_down(before, FOLD);
+	if (sent != before &&
+	    blk_plug_loop_due(loop, atomic_add_return(sent - before,
+						      &loop->folded)))
+		blk_plug_loop_take_sample(hctx, loop);
 }
-EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_flush);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_sent);
 
 /* Without statistics start_time_ns is set for the sake of this alone. */
 static bool blk_plug_loop_timed(const struct request *rq)
@@ -188,12 +274,22 @@ static bool blk_plug_loop_timed(const struct request *rq)
 		(!blk_queue_io_stat(rq->q) && rq->start_time_ns);
 }
 
-/* One batch stands for all those that were not picked. */
-static void blk_plug_loop_wait(struct blk_plug_loop *loop, u64 ns,
+/*
+ * One batch stands for all those that were not picked.  A CPU counts for its
+ * own hardware queue: where another one's interrupts have been moved to it,
+ * there is nothing to go by, and that queue does as under "always".
+ */
+static void blk_plug_loop_wait(const struct blk_mq_hw_ctx *hctx,
+			       struct blk_plug_loop *loop, u64 ns,
 			       unsigned int nr, unsigned int mask)
 {
-	atomic64_add(ns * (mask + 1), &loop->wait_ns);
-	atomic_add(nr * (mask + 1), &loop->waits);
+	struct blk_plug_loop_cpu __percpu *cpu = loop->cpu + hctx->type;
+
+	if (this_cpu_read(hctx->queue->queue_ctx->hctxs[hctx->type]) != hctx)
+		return;
+	this_cpu_add(cpu->wait,
+		     (ns * (mask + 1)) >> BLK_PLUG_LOOP_WAIT_SHIFT);
+	this_cpu_add(cpu->waits, nr * (mask + 1));
 }
 
 /* One in so many batches, less one, of which each has @nr requests. */
@@ -202,7 +298,10 @@ static unsigned int blk_plug_loop_mask(const struct blk_plug_loop *loop,
 {
 	unsigned int mask = 3 >> (fls(nr) - 1);
 
-	return READ_ONCE(loop->sparse) ? mask << 3 | 7 : mask;
+	if (!READ_ONCE(loop->sparse))
+		return mask;
+	/* of large batches more, or a sample might have none of them */
+	return mask ? mask << 3 | 7 : 3;
 }
 
 void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
@@ -229,21 +328,22 @@ void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
 			waits++;
 		}
 	}
-	blk_plug_loop_wait(loop, ns, waits, mask);
+	blk_plug_loop_wait(hctx, loop, ns, waits, mask);
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_completed);
 
 void __blk_plug_loop_freed(struct request *rq)
 {
-	struct blk_plug_loop *loop = blk_plug_loop_of(rq->mq_hctx);
+	struct blk_mq_hw_ctx *hctx = rq->mq_hctx;
+	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
 	unsigned int mask;
 
 	if (!loop)
 		return;
 	mask = blk_plug_loop_mask(loop, 1);
 	if (blk_plug_loop_picks(rq, mask) && blk_plug_loop_timed(rq))
-		blk_plug_loop_wait(loop, ktime_get_ns() - rq->start_time_ns, 1,
-				   mask);
+		blk_plug_loop_wait(hctx, loop,
+				   ktime_get_ns() - rq->start_time_ns, 1, mask);
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_freed);
 
@@ -251,8 +351,8 @@ static void blk_plug_loop_show_sample(struct seq_file *m,
 				      const struct blk_plug_adaptive_sample *s)
 {
 	seq_printf(m, "sample_ns %llu\n", s->ns);
-	seq_printf(m, "sample_requests %u\n", s->nr);
-	seq_printf(m, "sample_ns_per_request %llu\n",
+	seq_printf(m, "sample_ios %u\n", s->nr);
+	seq_printf(m, "sample_ns_per_io %llu\n",
 		   s->nr ? div_u64(s->ns, s->nr) : 0);
 	seq_printf(m, "sample_response_ns %llu\n",
 		   s->waits ? div_u64(s->wait_ns, s->waits) : 0);
@@ -267,8 +367,6 @@ static void blk_plug_loop_show_locked(struct seq_file *m,
 
 	seq_printf(m, "group %u\n", loop->decision & BLK_PLUG_LOOP_GROUP);
 	seq_printf(m, "pinned %u\n", loop->pinned);
-	seq_printf(m, "first_at_once %u\n",
-		   !!(loop->decision & BLK_PLUG_LOOP_FIRST));
 	seq_printf(m, "lookup %u\n",
 		   !(loop->decision & BLK_PLUG_LOOP_RANDOM));
 	seq_printf(m, "state %s\n", state_names[c->state]);
@@ -283,10 +381,12 @@ static void blk_plug_loop_show_locked(struct seq_file *m,
 int blk_plug_loop_show(void *data, struct seq_file *m)
 {
 	const struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_loop *loop = hctx->plug_loop;
+	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
 
-	if (!loop)
+	if (!loop) {
+		seq_puts(m, "state off\n");
 		return 0;
+	}
 	spin_lock(&loop->lock);
 	blk_plug_loop_renew(hctx, loop);
 	blk_plug_loop_show_locked(m, loop);
@@ -295,11 +395,22 @@ int blk_plug_loop_show(void *data, struct seq_file *m)
 }
 
 /* A number pins the group size, 0 releases it. */
+static void blk_plug_loop_pin(const struct blk_mq_hw_ctx *hctx,
+			      struct blk_plug_loop *loop, unsigned int group)
+{
+	spin_lock(&loop->lock);
+	blk_plug_loop_renew(hctx, loop);
+	blk_plug_adaptive_init(&loop->controller, group);
+	WRITE_ONCE(loop->pinned, group);
+	blk_plug_loop_publish(loop);
+	spin_unlock(&loop->lock);
+}
+
 ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos)
 {
 	struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_loop *loop = hctx->plug_loop;
+	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
 	unsigned int group;
 	int ret;
 
@@ -308,14 +419,9 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 		return ret;
 	if (group > BLK_PLUG_ADAPTIVE_MAX_GROUP)
 		return -EINVAL;
+	/* it has never been on "adaptive", or that can do nothing for it */
 	if (!loop)
-		return -ENOMEM;
-	spin_lock(&loop->lock);
-	blk_plug_loop_renew(hctx, loop);
-	blk_plug_adaptive_init(&loop->controller);
-	WRITE_ONCE(loop->pinned, group);
-	blk_plug_loop_publish(loop);
-	WRITE_ONCE(loop->sparse, false);
-	spin_unlock(&loop->lock);
+		return -EOPNOTSUPP;
+	blk_plug_loop_pin(hctx, loop, group);
 	return count;
 }

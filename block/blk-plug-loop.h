@@ -3,11 +3,14 @@
  * The loop of the plug policy "adaptive": what a hardware queue's plugs send
  * out and how long it takes, sampled for the controller, and its decision.
  *
- * Requests are counted per flush.  In the long run as many complete, so that
- * nothing needs to be counted there but response times: of every batch of
- * completions while the controller compares, of one in 8 while it is parked.
- * The clock is read once per sample and per such batch, and on average not more
- * than once in 4 requests where they complete in smaller batches.
+ * Submitters and completers count on their own CPU, per flush and per batch of
+ * completions, and tell others once in 128 I/Os.  Response times are taken of
+ * every batch of completions while the controller compares, of one in 4 while
+ * it is parked.  The clock is read once per sample and per such batch, and on
+ * average not more than once in 4 requests where they complete in smaller
+ * batches.
+ *
+ * Knows nothing of plugs and modes: those are above, the controller is below.
  */
 #ifndef BLK_PLUG_LOOP_H
 #define BLK_PLUG_LOOP_H
@@ -17,65 +20,66 @@
 #include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/jump_label.h>
+#include <linux/percpu.h>
 #include <linux/spinlock.h>
 
 #include "blk-plug-adaptive.h"
 
 struct seq_file;
 
-/*
- * The parts of blk_plug_loop::decision, of which blk_plug::policy has the low
- * byte.  There, the group size is 0 while nothing is held, and all bits if what
- * is held is sequential, to be held for as long as without a policy.
- */
+/* The parts of blk_plug_loop::decision. */
 enum {
+	/* requests that leave at a time */
 	BLK_PLUG_LOOP_GROUP	= 0x3f,
-	/* the plug has held something before, or does: only there */
-	BLK_PLUG_LOOP_BEGUN	= 0x40,
-	/* no merges have been found lately */
+	/* lookups for merges are not worth their cost */
 	BLK_PLUG_LOOP_RANDOM	= 0x80,
-	/* the first request of a plug leaves at once */
-	BLK_PLUG_LOOP_FIRST	= 0x100,
-	/* groups are of one, but the first two show whether they merge */
-	BLK_PLUG_LOOP_PAIR	= 0x200,
+};
+
+/**
+ * struct blk_plug_loop_cpu - what a CPU has counted for a hardware queue
+ * @wait:	sum of response times, in 256 ns
+ * @waits:	of so many requests
+ * @flushes:	times that a plug sent out requests
+ * @sent:	I/Os of these requests
+ * @merged:	of @sent, those that joined a request
+ *
+ * The counters only grow, and wrap.
+ */
+struct blk_plug_loop_cpu {
+	unsigned long wait;
+	u32 waits;
+	u32 flushes;
+	u32 sent;
+	u32 merged;
 };
 
 /**
  * struct blk_plug_loop - a hardware queue's samples and decision
- * @decision:	group size, %BLK_PLUG_LOOP_RANDOM, %BLK_PLUG_LOOP_FIRST
+ * @decision:	%BLK_PLUG_LOOP_GROUP, %BLK_PLUG_LOOP_RANDOM
  * @pinned:	group size that was set by hand, 0: the controller's
- * @flushes:	times that a plug sent out requests
- * @flushed:	these requests
- * @merged:	times that the newest of them had been merged
- * @next:	value of @flushed at which the next sample is due
- * @waits:	requests whose response time was taken
- * @wait_ns:	sum of their response times
  * @sparse:	a response time now and then is enough
- * @lock:	protects what follows, @pinned, and writes to @decision, @next
- *		and @sparse; submitters only try to take it
  * @resets:	request_queue::plug_policy_resets when @controller started
+ * @cpu:	request_queue::plug_loop_cpu: counters by type of hardware queue
+ * @folded:	I/Os that CPUs have told of
+ * @next:	value of @folded at which the next sample is due
+ * @lock:	protects what follows, and writes to what comes before @cpu and
+ *		to @next; submitters only try to take it
  * @total:	the counters and the time when the last sample ended
  * @sample:	the last sample
  * @controller:	decides
  *
- * The counters only grow, and wrap.  They are in cache lines of their own, by
- * who writes them: submitters, and who completes.
+ * What every plug reads comes first, and is written only if it changes.
  */
 struct blk_plug_loop {
-	unsigned int decision;
-	unsigned int pinned;
-
-	atomic_t flushes ____cacheline_aligned_in_smp;
-	atomic_t flushed;
-	atomic_t merged;
-	u32 next;
-
-	atomic_t waits ____cacheline_aligned_in_smp;
-	atomic64_t wait_ns;
+	u8 decision;
+	u8 pinned;
 	bool sparse;
-
-	spinlock_t lock ____cacheline_aligned_in_smp;
 	unsigned int resets;
+	struct blk_plug_loop_cpu __percpu *cpu;
+
+	atomic_t folded ____cacheline_aligned_in_smp;
+	u32 next;
+	spinlock_t lock;
 	struct blk_plug_adaptive_sample total;
 	struct blk_plug_adaptive_sample sample;
 	struct blk_plug_adaptive controller;
@@ -85,6 +89,25 @@ struct blk_plug_loop {
 
 /* Counts the queues whose policy is "adaptive". */
 DECLARE_STATIC_KEY_FALSE(blk_plug_loop_key);
+
+/**
+ * blk_plug_loop_alloc - get the memory that a queue on "adaptive" needs
+ * @q: blk-mq queue
+ *
+ * Submitters may already be on "adaptive", and find it at once.  It is kept
+ * until the queue goes.  A queue that "adaptive" can do nothing for needs none.
+ *
+ * Context: Process context.  The caller sees to it that q's hardware queues
+ *	stay and that no second caller is there.
+ * Return: 0 or -ENOMEM.
+ */
+int blk_plug_loop_alloc(struct request_queue *q);
+
+/**
+ * blk_plug_loop_free - free what blk_plug_loop_alloc() has allocated
+ * @q: queue that nobody uses any more, hardware queues apart
+ */
+void blk_plug_loop_free(struct request_queue *q);
 
 /**
  * blk_plug_loop_init_hctx - prepare a new or reused hardware queue
@@ -128,7 +151,7 @@ static inline void blk_plug_loop_restart(struct request_queue *q)
 static inline unsigned int
 blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
 {
-	const struct blk_plug_loop *loop = hctx->plug_loop;
+	const struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
 
 	if (!loop)
 		return BLK_PLUG_ADAPTIVE_MAX_GROUP;
@@ -139,12 +162,22 @@ blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
 	return READ_ONCE(loop->decision);
 }
 
+/**
+ * blk_plug_loop_sent - a plug sends out requests of a hardware queue
+ * @hctx: hardware queue
+ * @nr: number of requests
+ * @merged: number of I/Os that joined one of them
+ *
+ * Context: Task context of the submitter.
+ */
+void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
+			unsigned int merged);
+
 /* <debugfs>/block/<disk>/hctx<N>/plug_adaptive */
 int blk_plug_loop_show(void *data, struct seq_file *m);
 ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos);
 
-void __blk_plug_loop_flush(const struct request *newest, unsigned int nr);
 void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
 			       int nr);
 void __blk_plug_loop_freed(struct request *rq);
@@ -179,23 +212,6 @@ static inline bool blk_plug_loop_times(const struct request_queue *q)
 }
 
 /**
- * blk_plug_loop_flush - a plug sends out requests
- * @plug: plug, which still holds them
- *
- * Counts them all for the hardware queue of the newest: that others go
- * elsewhere is rare, and then both learn from fewer flushes.
- *
- * Context: Task context of the submitter.
- */
-static inline void blk_plug_loop_flush(struct blk_plug *plug)
-{
-	if (blk_plug_loop_on()) {
-		plug->policy &= ~BLK_PLUG_LOOP_GROUP;
-		__blk_plug_loop_flush(plug->mq_list.tail, plug->rq_count);
-	}
-}
-
-/**
  * blk_plug_loop_completed - requests have completed together
  * @hctx: their hardware queue
  * @tags: their tags, which have not been put yet
@@ -224,6 +240,10 @@ static inline void blk_plug_loop_freed(struct request *rq)
 
 #else /* CONFIG_BLK_PLUG_POLICY */
 
+static inline void blk_plug_loop_free(struct request_queue *q)
+{
+}
+
 static inline void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
 }
@@ -239,10 +259,6 @@ static inline void blk_plug_loop_restart(struct request_queue *q)
 static inline bool blk_plug_loop_times(const struct request_queue *q)
 {
 	return false;
-}
-
-static inline void blk_plug_loop_flush(struct blk_plug *plug)
-{
 }
 
 static inline void blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx,

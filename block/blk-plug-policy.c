@@ -12,17 +12,17 @@
  *
  * - never: no bio looks for a merge; each request is issued as it comes.
  *
- * - seq-small: a bio looks for a merge if it is small and continues the newest
- *   request, which costs one comparison to find out, or if nothing is held
- *   that could tell.  Requests that continue each other are held as under
+ * - seq-small: a bio looks for a merge if it is small and adjoins the newest
+ *   request, which costs two comparisons to find out, or if nothing is held
+ *   that could tell.  Requests that adjoin each other are held as under
  *   "always".  All others leave in groups: of 8 up to 16 KiB, of 4 up to
  *   32 KiB, of 2 up to 64 KiB, above that one by one.
  *
- * - adaptive: a bio looks for a merge if it continues the newest request, and
- *   where nothing is held, if a plug has only begun or merges have been found
- *   lately.  Requests that continue each other are held as under "always", all
- *   others leave in groups of the size that blk-plug-adaptive.c has found for
- *   their hardware queue.
+ * - adaptive: requests leave in groups of the size that blk-plug-adaptive.c has
+ *   found for their hardware queue.  While merges are found, each bio looks for
+ *   one, and a full group waits for a bio that has found none: so all merges
+ *   are made that "always" makes, whatever the group.  While none are found,
+ *   only the second bio of a group looks, and a group leaves when it is full.
  *
  * - An elevator merges and sorts what the plug has held; a driver whose
  *   ->queue_rq() may sleep must not be called in the middle of a submission;
@@ -85,16 +85,20 @@ int blk_plug_policy_parse(const char *text)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_parse);
 
-void blk_plug_policy_set(struct request_queue *q,
-			 enum blk_plug_policy_mode mode)
+int blk_plug_policy_set(struct request_queue *q,
+			enum blk_plug_policy_mode mode)
 {
 	enum blk_plug_policy_mode old;
+	int ret = 0;
 
 	mutex_lock(&blk_plug_policy_lock);
 	old = blk_plug_policy_get(q);
 	if (old == mode)
 		goto unlock;
 	if (mode == BLK_PLUG_POLICY_ADAPTIVE) {
+		ret = blk_plug_loop_alloc(q);
+		if (ret)
+			goto unlock;
 		blk_plug_loop_restart(q);
 		static_branch_inc(&blk_plug_loop_key);
 	}
@@ -118,6 +122,7 @@ void blk_plug_policy_set(struct request_queue *q,
 					   blk_plug_policy_names[mode]);
 unlock:
 	mutex_unlock(&blk_plug_policy_lock);
+	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_set);
 
@@ -181,8 +186,8 @@ static bool blk_plug_policy_is_data(enum req_op op)
 }
 
 /*
- * Is @bio small, and the continuation of the newest request in the plug?  True
- * also where that can not be told: then the lookup in the plug is over at once,
+ * Is @bio small, and does it adjoin the newest request in the plug?  True also
+ * where that can not be told: then the lookup in the plug is over at once,
  * and requests that a busy device has left in a software queue are found.
  */
 static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
@@ -199,7 +204,8 @@ static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
 		return false;
 	newest = plug->rq_count ? plug->mq_list.tail : NULL;
 	return !newest || (newest->q == q &&
-		blk_plug_policy_continues(newest, bio->bi_iter.bi_sector));
+		blk_plug_policy_adjoins(newest, bio->bi_iter.bi_sector,
+					bio_end_sector(bio)));
 }
 
 bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
@@ -215,31 +221,98 @@ bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_may_merge);
 
 /*
- * Read the clock anew, if the cached reading has served for long enough: for
- * as many requests as "always" sends out at once, or for as large a one.
+ * Read the clock anew, if the cached reading has served for long enough: for as
+ * large a request as under "always", or on average for as many.  Tags follow
+ * one another, so one in so many crosses the line, and nothing is counted.
  */
-static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr,
+static void blk_plug_policy_sent(unsigned int tag, unsigned int nr,
 				 unsigned int bytes)
 {
-	nr += plug->nr_sent;
-	if (nr >= REQUESTS_PER_CLOCK || bytes >= BLK_PLUG_FLUSH_SIZE) {
-		nr = 0;
+	if (bytes >= BLK_PLUG_FLUSH_SIZE || tag % REQUESTS_PER_CLOCK < nr)
 		blk_plug_invalidate_ts();
-	}
-	plug->nr_sent = nr;
 }
 
 /* Send out what @plug holds; @bytes is the size of the newest request. */
 static void blk_plug_policy_flush(struct blk_plug *plug, unsigned int bytes)
 {
-	unsigned int nr = plug->rq_count;
+	unsigned int nr = plug->rq_count, tag = plug->mq_list.tail->tag;
 
 	trace_blk_plug_policy_group(rq_list_peek(&plug->mq_list), nr);
 	blk_plug_stat_flush(plug, BLK_PLUG_STAT_FLUSH_POLICY);
 	/* The requests are gone when this returns: touch none after it. */
 	blk_mq_flush_plug_list(plug, false);
-	blk_plug_policy_sent(plug, nr, bytes);
+	blk_plug_policy_sent(tag, nr, bytes);
 }
+
+void __blk_plug_policy_make_room(struct blk_plug *plug)
+{
+	const struct request *newest = plug->mq_list.tail;
+
+	/* the mode may have been changed since the plug was bound */
+	if (blk_plug_policy_get(newest->q) == BLK_PLUG_POLICY_ADAPTIVE)
+		blk_plug_policy_flush(plug, blk_rq_bytes(newest));
+	else
+		plug->policy = 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_make_room);
+
+/* More than the plug can count: let the hardware queue know now. */
+void __blk_plug_policy_many_merged(struct blk_plug *plug)
+{
+	if (plug->rq_count)
+		blk_plug_loop_sent(plug->mq_list.tail->mq_hctx, 0,
+				   plug->nr_merged);
+	plug->nr_merged = 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_many_merged);
+
+/* How many of @rq and those behind it are for its hardware queue? */
+static unsigned int blk_plug_policy_like(const struct request *rq)
+{
+	const struct blk_mq_hw_ctx *hctx = rq->mq_hctx;
+	unsigned int nr = 0;
+
+	for (; rq; rq = rq->rq_next)
+		nr += rq->mq_hctx == hctx;
+	return nr;
+}
+
+/*
+ * Each hardware queue once, at its first request.  Whose requests were joined
+ * is not known, so it is the newest's: such plugs are filled as under "always",
+ * and nothing is compared.
+ */
+static void blk_plug_policy_count_mixed(const struct blk_plug *plug,
+					unsigned int merged)
+{
+	const struct blk_mq_hw_ctx *newest = plug->mq_list.tail->mq_hctx;
+	const struct request *rq, *first;
+
+	for (rq = plug->mq_list.head; rq; rq = rq->rq_next) {
+		first = plug->mq_list.head;
+		while (first->mq_hctx != rq->mq_hctx)
+			first = first->rq_next;
+		if (first != rq)
+			continue;
+		blk_plug_loop_sent(rq->mq_hctx, blk_plug_policy_like(rq),
+				   rq->mq_hctx == newest ? merged : 0);
+	}
+}
+
+void __blk_plug_policy_flushed(struct blk_plug *plug)
+{
+	unsigned int merged = plug->nr_merged, policy = plug->policy;
+
+	/* an empty plug is bound anew, but remembers whether bios merged */
+	plug->policy &= BLK_PLUG_POLICY_RANDOM;
+	plug->nr_merged = 0;
+	if (policy & BLK_PLUG_POLICY_MIXED)
+		blk_plug_policy_count_mixed(plug, merged);
+	else if (policy)
+		blk_plug_loop_sent(plug->mq_list.tail->mq_hctx, plug->rq_count,
+				   merged);
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_flushed);
 
 bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 {
@@ -258,12 +331,12 @@ bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 			blk_plug_policy_flush(plug, 0);
 	}
 
-	blk_plug_policy_sent(plug, 1, blk_rq_bytes(rq));
+	blk_plug_policy_sent(rq->tag, 1, blk_rq_bytes(rq));
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_holds);
 
-/* Does @rq continue the request before it, on a queue that merges? */
+/* Does @rq adjoin the request before it, on a queue that merges? */
 static bool blk_plug_policy_sequential(const struct blk_plug *plug,
 				       const struct request *rq)
 {
@@ -272,7 +345,8 @@ static bool blk_plug_policy_sequential(const struct blk_plug *plug,
 	return prev && plug->rq_count && !blk_queue_nomerges(rq->q) &&
 		blk_plug_policy_is_data(req_op(rq)) &&
 		req_op(prev) == req_op(rq) &&
-		blk_plug_policy_continues(prev, blk_rq_pos(rq));
+		blk_plug_policy_adjoins(prev, blk_rq_pos(rq),
+					blk_rq_pos(rq) + blk_rq_sectors(rq));
 }
 
 /* Does the policy group @rq with what @plug holds? */
@@ -291,25 +365,19 @@ static bool blk_plug_policy_groups(const struct blk_plug *plug,
  * The first request of an empty plug decides how the plug is filled; 0 if as
  * under "always".
  */
-static u8 blk_plug_policy_bind(const struct blk_plug *plug,
-			       const struct request *rq)
+static u8 blk_plug_policy_bind(const struct request *rq)
 {
-	unsigned int decision = blk_plug_loop_decision(rq->mq_hctx), group;
+	unsigned int decision = blk_plug_loop_decision(rq->mq_hctx);
+	unsigned int group = decision & BLK_PLUG_LOOP_GROUP;
 
 	if (!rq->mq_hctx->plug_loop ||
 	    blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
 		return 0;
-	group = decision & BLK_PLUG_LOOP_GROUP;
-	if (!plug->policy) {
-		if (decision & BLK_PLUG_LOOP_FIRST)
-			group = 1;
-		else if (decision & BLK_PLUG_LOOP_PAIR)
-			group = 2;
-	}
 	/* the plug itself does not hold more */
 	if (group >= BLK_MAX_REQUEST_COUNT)
-		group = BLK_PLUG_LOOP_GROUP;
-	return group | BLK_PLUG_LOOP_BEGUN | (decision & BLK_PLUG_LOOP_RANDOM);
+		group = BLK_PLUG_POLICY_SIZE;
+	return group |
+		(decision & BLK_PLUG_LOOP_RANDOM ? BLK_PLUG_POLICY_RANDOM : 0);
 }
 
 /* Does @rq complete a group of "adaptive"?  Binds an empty plug. */
@@ -317,15 +385,11 @@ static bool blk_plug_policy_adaptive_fills(struct blk_plug *plug,
 					   const struct request *rq)
 {
 	if (!plug->rq_count)
-		plug->policy = blk_plug_policy_bind(plug, rq);
-	if (!plug->policy || !blk_plug_policy_groups(plug, rq))
-		return false;
-	if (blk_plug_policy_sequential(plug, rq)) {
-		/* for as long as without a policy, in this filling */
-		plug->policy |= BLK_PLUG_LOOP_GROUP;
-		return false;
-	}
-	return plug->rq_count + 1 >= (plug->policy & BLK_PLUG_LOOP_GROUP);
+		plug->policy = blk_plug_policy_bind(rq);
+	/* while merges are found, a full group waits for more: make_room() */
+	return plug->policy & BLK_PLUG_POLICY_RANDOM &&
+		plug->rq_count + 1 >= (plug->policy & BLK_PLUG_POLICY_SIZE) &&
+		blk_plug_policy_groups(plug, rq);
 }
 
 /*
@@ -356,3 +420,4 @@ bool __blk_plug_policy_add(struct blk_plug *plug, struct request *rq)
 		blk_plug_policy_flush(plug, bytes);
 	return true;
 }
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_add);

@@ -73,6 +73,19 @@ enum {
 /* A group size that never fills: hold for as long as without a policy. */
 #define BLK_PLUG_POLICY_NO_GROUP	UINT_MAX
 
+/*
+ * The bits of blk_plug::policy, by which "adaptive" fills the plug: 0 if it is
+ * empty, or if another mode does.
+ */
+enum {
+	/* requests that leave at a time; all bits: as many as "always" holds */
+	BLK_PLUG_POLICY_SIZE		= 0x3f,
+	/* it has requests of several queues, some of which may be counted */
+	BLK_PLUG_POLICY_MIXED		= 0x40,
+	/* no merges have been found lately */
+	BLK_PLUG_POLICY_RANDOM		= 0x80,
+};
+
 #ifdef CONFIG_BLK_PLUG_POLICY
 
 DECLARE_STATIC_KEY_FALSE(blk_plug_policy_key);
@@ -102,10 +115,12 @@ int blk_plug_policy_parse(const char *text);
  * leave with the next flush.  The queue is not frozen.
  *
  * Context: Process context, may sleep.  Takes cpus_read_lock(), so neither a
- *	frozen queue nor q->elevator_lock may be held.
+ *	frozen queue nor q->elevator_lock may be held.  For
+ *	%BLK_PLUG_POLICY_ADAPTIVE q->tag_set->update_nr_hwq_lock must be.
+ * Return: 0, or -ENOMEM, with nothing changed.
  */
-void blk_plug_policy_set(struct request_queue *q,
-			 enum blk_plug_policy_mode mode);
+int blk_plug_policy_set(struct request_queue *q,
+			enum blk_plug_policy_mode mode);
 
 /**
  * blk_plug_policy_fallback - why a queue does as under "always"
@@ -163,6 +178,10 @@ ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 			      size_t count);
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m);
 
+void __blk_plug_policy_make_room(struct blk_plug *plug);
+void __blk_plug_policy_many_merged(struct blk_plug *plug);
+void __blk_plug_policy_flushed(struct blk_plug *plug);
+
 /*
  * The gates test this first, and follow no pointer before: what they load for
  * the next test would be loaded on "always", too.
@@ -206,41 +225,35 @@ static inline bool blk_plug_policy_active(const struct request_queue *q)
  */
 static inline void blk_plug_policy_start(struct blk_plug *plug)
 {
-	plug->nr_sent = 0;
+	plug->nr_merged = 0;
 	plug->policy = 0;
 }
 
-/* Does a bio at @sector go on where @prev ends? */
-static inline bool blk_plug_policy_continues(const struct request *prev,
-					     sector_t sector)
+/* Do the sectors from @from to @to begin or end where @prev ends or begins? */
+static inline bool blk_plug_policy_adjoins(const struct request *prev,
+					   sector_t from, sector_t to)
 {
-	return blk_rq_pos(prev) + blk_rq_sectors(prev) == sector;
+	return blk_rq_pos(prev) + blk_rq_sectors(prev) == from ||
+		blk_rq_pos(prev) == to;
 }
 
 /*
- * Under "adaptive": is it known that @bio finds nothing to merge with?  While
- * no merges are found, only the second request of a group shows whether there
- * are any; else whether a read or write continues the newest request.  The
- * answer comes without a call, since it is what most bios get.
+ * Under "adaptive": is a lookup for a merge not worth its cost?  While no merges
+ * are found, only the second bio of a group shows whether there are any; else
+ * every bio looks, as under "always".  The answer comes without a call, since
+ * it is what most bios get.
  */
 static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 					     const struct request_queue *q,
 					     const struct bio *bio)
 {
-	const struct request *newest;
-
-	if (!plug)
+	if (!plug || !(plug->policy & BLK_PLUG_POLICY_RANDOM) ||
+	    plug->rq_count == 1 ||
+	    (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE))
 		return false;
-	if (plug->policy & BLK_PLUG_LOOP_RANDOM && plug->rq_count != 1)
-		/* what an empty plug has held may have been another queue's */
-		return plug->rq_count ||
-			blk_plug_policy_fallback(q) == BLK_PLUG_POLICY_AS_SET;
-	if (!plug->policy || !plug->rq_count)
-		return false;
-	newest = plug->mq_list.tail;
-	return newest->q == q &&
-		(bio_op(bio) == REQ_OP_READ || bio_op(bio) == REQ_OP_WRITE) &&
-		!blk_plug_policy_continues(newest, bio->bi_iter.bi_sector);
+	/* what an empty plug has held may have been another queue's */
+	return plug->rq_count ||
+		blk_plug_policy_fallback(q) == BLK_PLUG_POLICY_AS_SET;
 }
 
 /**
@@ -251,8 +264,8 @@ static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
  */
 static inline void blk_plug_policy_mix(struct blk_plug *plug)
 {
-	if (plug->policy)
-		plug->policy = BLK_PLUG_LOOP_BEGUN | BLK_PLUG_LOOP_GROUP;
+	if (blk_plug_policy_on())
+		plug->policy = BLK_PLUG_POLICY_MIXED | BLK_PLUG_POLICY_SIZE;
 }
 
 /**
@@ -279,6 +292,19 @@ static inline bool blk_plug_policy_may_merge(struct request_queue *q,
 }
 
 /**
+ * blk_plug_policy_merged - a bio has joined a request
+ * @plug: the submitter's plug, or %NULL
+ *
+ * Counts it, for "adaptive", until the plug is flushed.
+ */
+static inline void blk_plug_policy_merged(struct blk_plug *plug)
+{
+	if (blk_plug_loop_on() && plug && plug->policy &&
+	    ++plug->nr_merged == U8_MAX)
+		__blk_plug_policy_many_merged(plug);
+}
+
+/**
  * blk_plug_policy_holds - does a request go to the plug, or straight out?
  * @plug: the submitter's plug
  * @rq: new request, which belongs to the caller
@@ -301,7 +327,7 @@ static inline bool blk_plug_policy_holds(struct blk_plug *plug,
  */
 static inline bool blk_plug_policy_within(const struct blk_plug *plug)
 {
-	return plug->rq_count + 1 < (plug->policy & BLK_PLUG_LOOP_GROUP);
+	return plug->rq_count + 1 < (plug->policy & BLK_PLUG_POLICY_SIZE);
 }
 
 /* ... and under the other modes. */
@@ -311,6 +337,37 @@ static inline bool blk_plug_policy_may_fill(const struct blk_plug *plug,
 	return plug->rq_count >= BLK_PLUG_POLICY_GROUP - 1 ||
 		blk_rq_bytes(rq) > BLK_PLUG_POLICY_FULL_GROUP_BYTES ||
 		blk_plug_policy_get(rq->q) != BLK_PLUG_POLICY_SEQ_SMALL;
+}
+
+/**
+ * blk_plug_policy_make_room - a request comes that has joined none
+ * @plug: the submitter's plug
+ *
+ * Under "adaptive", while merges are found, a full group waits for that, since
+ * its newest request might have been joined.  Then it is sent out.
+ *
+ * Context: Task context of the submitter.
+ */
+static inline void blk_plug_policy_make_room(struct blk_plug *plug)
+{
+	/* the other bits are larger than what any plug holds */
+	if (blk_plug_policy_on() && plug->policy &&
+	    plug->rq_count >= plug->policy)
+		__blk_plug_policy_make_room(plug);
+}
+
+/**
+ * blk_plug_policy_flushed - a plug sends out what it holds
+ * @plug: plug, which still holds it
+ *
+ * Counts it for the hardware queues that are on "adaptive".
+ *
+ * Context: Task context of the submitter.
+ */
+static inline void blk_plug_policy_flushed(struct blk_plug *plug)
+{
+	if (blk_plug_loop_on())
+		__blk_plug_policy_flushed(plug);
 }
 
 /**
@@ -362,6 +419,18 @@ static inline bool blk_plug_policy_holds(struct blk_plug *plug,
 }
 
 static inline void blk_plug_policy_mix(struct blk_plug *plug)
+{
+}
+
+static inline void blk_plug_policy_merged(struct blk_plug *plug)
+{
+}
+
+static inline void blk_plug_policy_make_room(struct blk_plug *plug)
+{
+}
+
+static inline void blk_plug_policy_flushed(struct blk_plug *plug)
 {
 }
 

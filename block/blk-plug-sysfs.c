@@ -29,22 +29,41 @@ ssize_t blk_plug_policy_show(struct gendisk *disk, char *page)
 	return len + sysfs_emit_at(page, len, "\n");
 }
 
+/*
+ * "adaptive" needs memory for each hardware queue, so these must stay.  Who
+ * changes their number may wait for a disk to go, and that for this file.
+ */
+static int blk_plug_policy_set_adaptive(struct request_queue *q)
+{
+	int ret;
+
+	if (!down_read_trylock(&q->tag_set->update_nr_hwq_lock))
+		return -EBUSY;
+	ret = blk_plug_policy_set(q, BLK_PLUG_POLICY_ADAPTIVE);
+	up_read(&q->tag_set->update_nr_hwq_lock);
+	return ret;
+}
+
 ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 			      size_t count)
 {
 	int mode = blk_plug_policy_parse(page);
+	int ret;
 
 	if (mode < 0)
 		return mode;
-	blk_plug_policy_set(disk->queue, mode);
-	return count;
+	if (mode == BLK_PLUG_POLICY_ADAPTIVE)
+		ret = blk_plug_policy_set_adaptive(disk->queue);
+	else
+		ret = blk_plug_policy_set(disk->queue, mode);
+	return ret ?: count;
 }
 
 static const char *const merge_text[] = {
 	[BLK_PLUG_POLICY_ALWAYS]	= "all",
 	[BLK_PLUG_POLICY_NEVER]		= "none",
 	[BLK_PLUG_POLICY_SEQ_SMALL]	= "small sequential",
-	[BLK_PLUG_POLICY_ADAPTIVE]	= "sequential",
+	[BLK_PLUG_POLICY_ADAPTIVE]	= "while found",
 };
 
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m)

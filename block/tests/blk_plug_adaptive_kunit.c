@@ -152,7 +152,7 @@ static const struct shape no_valley = {
  * @time_ns:	time per request of groups of 32
  * @wait_ns:	response time of these
  * @fill:	requests that a plug has at most
- * @merged:	one flush in so many ends in a merged request, 0: none
+ * @merged:	one lookup in so many finds a merge, 0: none
  * @untimed:	no response time is taken
  * @spikes:	one sample in so many takes ten times as long, 0: none
  * @group:	what the requests in flight were sent out in
@@ -230,13 +230,13 @@ load_sample(struct load *l, const struct blk_plug_adaptive *a)
 {
 	u32 group = min(l->group, l->fill), nr = a->epoch;
 	unsigned int i = ilog2(roundup_pow_of_two(group_felt(l)));
-	/* one that leaves alone can not be merged with */
-	bool merges = l->merged && (l->group > 1 || a->pair);
+	/* without lookups only the second of a group may merge */
+	u32 looks = a->merge ? nr : l->group > 1 ? nr / group : 0;
 	struct blk_plug_adaptive_sample s = {
 		.nr = nr,
 		.waits = l->untimed ? 0 : nr / 4,
 		.flushes = nr / group,
-		.merged = merges ? nr / group / l->merged : 0,
+		.merged = l->merged ? looks / l->merged : 0,
 	};
 
 	s.ns = scaled(l, (u64)nr * l->time_ns, l->shape->time[i],
@@ -258,12 +258,6 @@ static void expect_sane(struct kunit *test, const struct blk_plug_adaptive *a)
 			      a->epoch <= MOST_EPOCH, "epoch %u", a->epoch);
 	KUNIT_ASSERT_TRUE_MSG(test, a->state < BLK_PLUG_ADAPTIVE_STATES,
 			      "state %u", a->state);
-	KUNIT_ASSERT_TRUE_MSG(test, !a->first ||
-			      (a->group < ALWAYS && !a->merge),
-			      "first at once, group %u, merge %d", a->group,
-			      a->merge);
-	KUNIT_ASSERT_TRUE_MSG(test, !a->pair || a->group == 1,
-			      "pairs, group %u", a->group);
 }
 
 /* Each change must be told, or nobody hears of it, and nothing else. */
@@ -272,8 +266,7 @@ static bool decide(struct kunit *test, struct blk_plug_adaptive *a,
 {
 	struct blk_plug_adaptive before = *a;
 	bool told = blk_plug_adaptive_decide(a, s);
-	bool changed = a->group != before.group || a->merge != before.merge ||
-		a->first != before.first || a->pair != before.pair;
+	bool changed = a->group != before.group || a->merge != before.merge;
 
 	KUNIT_ASSERT_EQ(test, told, changed);
 	expect_sane(test, a);
@@ -333,7 +326,8 @@ struct shape_case {
 static const struct shape_case shape_cases[] = {
 	{ "latency_gain_is_lost_in_noise", &latency_bound, 1, 16, 70 },
 	{ "cpu_bound_trusts_response_time", &cpu_bound, 32, 32, 95 },
-	{ "busy_cpu_bound_trusts_response_time", &busy_cpu_bound, 32, 32, 95 },
+	/* half a percent, which is what 16 costs there, is lost in noise */
+	{ "busy_cpu_bound_trusts_response_time", &busy_cpu_bound, 16, 32, 95 },
 	{ "doorbells_are_dear", &dear_doorbell, 32, 32, 95 },
 	{ "lockstep_is_broken", &lockstep, 32, 32, 95 },
 	{ "brittle_lockstep_is_broken", &brittle_lockstep, 32, 32, 95 },
@@ -357,7 +351,7 @@ static void blk_plug_adaptive_test_shape(struct kunit *test)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct load l = load_of(c->shape, seed);
 
-		blk_plug_adaptive_init(&a);
+		blk_plug_adaptive_init(&a, 0);
 		run(test, &l, &a, WARM, &warm);
 		run(test, &l, &a, LONG, &seen);
 		harmed += l.harmed;
@@ -396,7 +390,7 @@ static void blk_plug_adaptive_test_later(struct kunit *test)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct load l = load_of(c->before, seed);
 
-		blk_plug_adaptive_init(&a);
+		blk_plug_adaptive_init(&a, 0);
 		run(test, &l, &a, WARM + LONG, &before);
 		l.shape = c->after;
 		run(test, &l, &a, AGAIN, &between);
@@ -430,7 +424,7 @@ static void run_until_parked(struct kunit *test, struct load *l,
 {
 	struct seen seen = {};
 
-	blk_plug_adaptive_init(a);
+	blk_plug_adaptive_init(a, 0);
 	run(test, l, a, WARM, &seen);
 	while (seen.samples < AGAIN && a->state != BLK_PLUG_ADAPTIVE_PARKED)
 		run(test, l, a, 1, &seen);
@@ -471,7 +465,7 @@ static void blk_plug_adaptive_test_change_in_trial(struct kunit *test)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct load l = load_of(&lockstep, seed);
 
-		blk_plug_adaptive_init(&a);
+		blk_plug_adaptive_init(&a, 0);
 		while (a.state != BLK_PLUG_ADAPTIVE_TRY && warm.samples < AGAIN)
 			run(test, &l, &a, 1, &warm);
 		KUNIT_ASSERT_EQ(test, a.state, BLK_PLUG_ADAPTIVE_TRY);
@@ -481,6 +475,70 @@ static void blk_plug_adaptive_test_change_in_trial(struct kunit *test)
 	}
 	report(test, &seen);
 	KUNIT_EXPECT_GE(test, share(&seen, 32, 32), 85);
+}
+
+/* What was tried under the load before says nothing about the next one. */
+static void blk_plug_adaptive_test_change_in_measure(struct kunit *test)
+{
+	struct blk_plug_adaptive a;
+	struct seen warm = {}, seen = {};
+	unsigned int seed;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct load l = load_of(&dear_doorbell, seed);
+
+		blk_plug_adaptive_init(&a, 0);
+		while ((a.state != BLK_PLUG_ADAPTIVE_MEASURE || !a.tried) &&
+		       warm.samples < AGAIN)
+			run(test, &l, &a, 1, &warm);
+		KUNIT_ASSERT_EQ(test, a.state, BLK_PLUG_ADAPTIVE_MEASURE);
+		l.shape = &valley;
+		l.time_ns *= 3;
+		l.wait_ns *= 3;
+		run(test, &l, &a, 60, &warm);
+		run(test, &l, &a, 60, &seen);
+	}
+	report(test, &seen);
+	KUNIT_EXPECT_GE(test, share(&seen, 8, 16), 80);
+}
+
+/* A trial must not last for ever where nothing tells how it goes. */
+static void blk_plug_adaptive_test_untimed_in_trial(struct kunit *test)
+{
+	struct load l = load_of(&valley, 0);
+	struct blk_plug_adaptive a;
+	struct seen seen = {};
+
+	blk_plug_adaptive_init(&a, 0);
+	while (a.state != BLK_PLUG_ADAPTIVE_TRY && seen.samples < AGAIN)
+		run(test, &l, &a, 1, &seen);
+	KUNIT_ASSERT_LT(test, a.group, ALWAYS);
+	l.untimed = true;
+	run(test, &l, &a, 4, &seen);
+	KUNIT_EXPECT_EQ(test, a.group, ALWAYS);
+	KUNIT_EXPECT_NE(test, a.state, BLK_PLUG_ADAPTIVE_TRY);
+}
+
+/* A size that was set by hand stays; what merges is seen as ever. */
+static void blk_plug_adaptive_test_pinned(struct kunit *test)
+{
+	struct load l = load_of(&valley, 0);
+	struct blk_plug_adaptive a;
+	struct seen seen = {};
+	unsigned int group;
+
+	for (group = 1; group <= ALWAYS; group *= 2) {
+		blk_plug_adaptive_init(&a, group);
+		l.group = group;
+		l.merged = 0;
+		run(test, &l, &a, WARM, &seen);
+		KUNIT_EXPECT_EQ(test, a.group, group);
+		l.merged = 2;
+		run(test, &l, &a, 64, &seen);
+		KUNIT_EXPECT_EQ(test, a.group, group);
+		KUNIT_EXPECT_TRUE(test, a.merge);
+	}
+	KUNIT_EXPECT_EQ(test, seen.changes, 0);
 }
 
 /* A load that changes all the time is no reason to ring more doorbells. */
@@ -493,7 +551,7 @@ static void blk_plug_adaptive_test_unsteady(struct kunit *test)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct load l = load_of(&dear_doorbell, seed);
 
-		blk_plug_adaptive_init(&a);
+		blk_plug_adaptive_init(&a, 0);
 		for (i = 0; i < LONG; i += 97) {
 			l.time_ns = i % 2 ? 1500 : 6000;
 			l.wait_ns = i % 2 ? 90000 : 30000;
@@ -531,7 +589,7 @@ static const struct bad_case bad_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bad, bad_cases, name);
 
-/* Seven in a row change nothing; eight are no accident, and mean "always". */
+/* Three in a row change nothing; four are no accident, and mean "always". */
 static void blk_plug_adaptive_test_bad(struct kunit *test)
 {
 	const struct bad_case *c = test->param_value;
@@ -545,18 +603,14 @@ static void blk_plug_adaptive_test_bad(struct kunit *test)
 		run(test, &l, &a, 1, &seen);
 		before = a;
 		KUNIT_ASSERT_LT(test, a.group, ALWAYS);
-		for (i = 0; i < 7; i++)
+		for (i = 0; i < 3; i++)
 			decide(test, &a, &c->s);
 		KUNIT_EXPECT_EQ(test, a.group, before.group);
-		KUNIT_EXPECT_EQ(test, a.merge, before.merge);
-		KUNIT_EXPECT_EQ(test, a.first, before.first);
 		KUNIT_EXPECT_EQ(test, a.state, before.state);
 		KUNIT_EXPECT_EQ(test, a.epoch, before.epoch);
 	}
 	decide(test, &a, &c->s);
 	KUNIT_EXPECT_EQ(test, a.group, ALWAYS);
-	KUNIT_EXPECT_TRUE(test, a.merge);
-	KUNIT_EXPECT_FALSE(test, a.first);
 	KUNIT_EXPECT_NE(test, a.state, BLK_PLUG_ADAPTIVE_PARKED);
 }
 
@@ -568,7 +622,7 @@ static void blk_plug_adaptive_test_untimed(struct kunit *test)
 	struct seen seen = {}, blind = {};
 
 	l.untimed = true;
-	blk_plug_adaptive_init(&a);
+	blk_plug_adaptive_init(&a, 0);
 	run(test, &l, &a, LONG, &blind);
 	KUNIT_EXPECT_EQ(test, blind.changes, 0);
 	KUNIT_EXPECT_EQ(test, a.group, ALWAYS);
@@ -615,7 +669,7 @@ static void blk_plug_adaptive_test_spikes(struct kunit *test)
 		struct load l = load_of(c->shape, seed);
 
 		l.spikes = c->spikes;
-		blk_plug_adaptive_init(&a);
+		blk_plug_adaptive_init(&a, 0);
 		run(test, &l, &a, LONG, &seen);
 	}
 	report(test, &seen);
@@ -669,7 +723,7 @@ static void blk_plug_adaptive_test_hostile(struct kunit *test)
 
 	kunit_info(test, "seed %u", SEED);
 	prandom_seed_state(&rnd, SEED);
-	blk_plug_adaptive_init(&a);
+	blk_plug_adaptive_init(&a, 0);
 	for (i = 0; i < HOSTILE; i++) {
 		hostile_sample(&rnd, &s);
 		changes += decide(test, &a, &s);
@@ -687,7 +741,7 @@ static void blk_plug_adaptive_test_hostile_stretches(struct kunit *test)
 	unsigned int i;
 
 	kunit_info(test, "seed %u", SEED);
-	blk_plug_adaptive_init(&a);
+	blk_plug_adaptive_init(&a, 0);
 	for (i = 0; i < HOSTILE / 100; i++) {
 		l.time_ns = 1 + (prandom_u32_state(&l.rnd) >>
 				 (12 + prandom_u32_state(&l.rnd) % 20));
@@ -708,11 +762,10 @@ static void blk_plug_adaptive_test_init(struct kunit *test)
 	struct blk_plug_adaptive a;
 
 	memset(&a, 0xff, sizeof(a));
-	blk_plug_adaptive_init(&a);
+	blk_plug_adaptive_init(&a, 0);
 	expect_sane(test, &a);
 	KUNIT_EXPECT_EQ(test, a.group, ALWAYS);
 	KUNIT_EXPECT_TRUE(test, a.merge);
-	KUNIT_EXPECT_FALSE(test, a.first);
 	KUNIT_EXPECT_EQ(test, a.state, BLK_PLUG_ADAPTIVE_MEASURE);
 }
 
@@ -730,37 +783,33 @@ static void blk_plug_adaptive_test_merge(struct kunit *test)
 		l.merged = 1;
 		run_until_parked(test, &l, &a);
 		KUNIT_EXPECT_TRUE(test, a.merge);
-		KUNIT_EXPECT_FALSE(test, a.first);
 		l.merged = 0;
 		run(test, &l, &a, 2, &seen);
 		KUNIT_EXPECT_FALSE(test, a.merge);
 		l.merged = 2;
 		run(test, &l, &a, 2, &seen);
 		KUNIT_EXPECT_TRUE(test, a.merge);
-		KUNIT_EXPECT_FALSE(test, a.first);
 	}
 }
 
-/* Where all leave alone no merge shows, so that some must be kept for it. */
+/* Where all leave alone no merge shows, so that some must look for it. */
 static void blk_plug_adaptive_test_merge_of_ones(struct kunit *test)
 {
 	struct load l = load_of(&one_by_one, 0);
 	struct blk_plug_adaptive a;
 	struct seen seen = {};
-	int i, pairs = 0;
+	int i, looked = 0;
 
 	run_until_parked(test, &l, &a);
 	KUNIT_ASSERT_EQ(test, a.group, 1);
-	KUNIT_EXPECT_FALSE(test, a.merge);
-	for (i = 0; i < 64; i++) {
+	for (i = 0; i < 256; i++) {
 		run(test, &l, &a, 1, &seen);
-		pairs += a.pair;
+		looked += a.merge;
 	}
-	KUNIT_EXPECT_GT(test, pairs, 0);
-	KUNIT_EXPECT_LT(test, pairs, 16);
+	KUNIT_EXPECT_GT(test, looked, 0);
+	KUNIT_EXPECT_LT(test, looked, 256 / 8);
 	l.merged = 2;
-	for (i = 0; i < 64 && !a.merge; i++)
-		run(test, &l, &a, 1, &seen);
+	run(test, &l, &a, 64, &seen);
 	KUNIT_EXPECT_TRUE(test, a.merge);
 }
 
@@ -813,7 +862,7 @@ static void blk_plug_adaptive_test_fill(struct kunit *test)
 	unsigned int group;
 
 	l.fill = c->fill;
-	blk_plug_adaptive_init(&a);
+	blk_plug_adaptive_init(&a, 0);
 	run(test, &l, &a, LONG, &seen);
 	report(test, &seen);
 	for (group = c->fill; group < ALWAYS; group++)
@@ -828,6 +877,9 @@ static struct kunit_case blk_plug_adaptive_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_later, later_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_step, step_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_change_in_trial),
+	KUNIT_CASE(blk_plug_adaptive_test_change_in_measure),
+	KUNIT_CASE(blk_plug_adaptive_test_untimed_in_trial),
+	KUNIT_CASE(blk_plug_adaptive_test_pinned),
 	KUNIT_CASE(blk_plug_adaptive_test_unsteady),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_bad, bad_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_untimed),

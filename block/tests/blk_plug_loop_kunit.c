@@ -2,65 +2,150 @@
 /*
  * KUnit tests of what the plug policy "adaptive" counts, when it samples, and
  * what submitters get to see of the controller.  What the controller makes of
- * a sample is tested on its own.
+ * a sample is tested on its own.  A row is named for what would break if it
+ * failed.
  */
 #include <kunit/test.h>
 #include <linux/blkdev.h>
+#include <linux/cpumask.h>
 #include <linux/ktime.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
 #include "../blk.h"
 #include "../blk-mq.h"
 #include "../blk-plug-loop.h"
-#include "../blk-plug-policy.h"
+#include "../elevator.h"
 
-enum { REQUESTS = 4 };
+enum {
+	REQUESTS	= 4,
+	/* a CPU tells of its I/Os once in so many */
+	FOLD		= 128,
+};
 
-/* A queue on "adaptive" with one hardware queue, and requests of it. */
+/* Of the hardware queues.  Not the first type: that would hide an index. */
+#define TYPE	HCTX_TYPE_READ
+
+/*
+ * A queue on "adaptive", whose only hardware queue is the first one.  All CPUs
+ * map to it.
+ */
 struct fake {
 	struct request_queue q;
-	struct blk_mq_hw_ctx hctx;
+	struct blk_mq_ops ops;
+	struct blk_mq_tag_set set;
+	struct blk_mq_hw_ctx hctx, other, *hctxs[2];
 	struct blk_mq_tags tags;
 	struct request rq[REQUESTS], *rqs[REQUESTS];
-	struct bio bio, other_bio;
+	struct elevator_queue elevator;
+	struct blk_plug_loop *loop;		/* that of hctx */
+	struct blk_plug_loop_cpu *count;	/* that of this CPU for hctx */
 };
 
 static const int all_tags[REQUESTS] = { 0, 1, 2, 3 };
 
-static void fake_exit(void *data)
+static void fake_queue_rqs(struct rq_list *list)
 {
-	blk_plug_loop_free_hctx(data);
 }
 
-static struct fake *fake_alloc(struct kunit *test)
+static void fake_free_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	struct fake *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	blk_plug_loop_free_hctx(hctx);
+	free_cpumask_var(hctx->cpumask);
+}
+
+static void fake_exit(void *data)
+{
+	struct fake *f = data;
+
+	fake_free_hctx(&f->hctx);
+	fake_free_hctx(&f->other);
+	blk_plug_loop_free(&f->q);
+	free_percpu(f->q.queue_ctx);
+}
+
+static void fake_hctx(struct kunit *test, struct fake *f,
+		      struct blk_mq_hw_ctx *hctx)
+{
+	hctx->queue = &f->q;
+	hctx->numa_node = NUMA_NO_NODE;
+	hctx->type = TYPE;
+	hctx->tags = &f->tags;
+	KUNIT_ASSERT_TRUE(test,
+			  zalloc_cpumask_var(&hctx->cpumask, GFP_KERNEL));
+}
+
+static void fake_map(struct fake *f, enum hctx_type type,
+		     struct blk_mq_hw_ctx *hctx)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(f->q.queue_ctx, cpu)->hctxs[type] = hctx;
+}
+
+static void fake_requests(struct fake *f)
+{
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, f);
-	f->q.queue_flags = BIT(QUEUE_FLAG_PLUG_ADAPTIVE);
-	f->hctx.queue = &f->q;
-	f->hctx.numa_node = NUMA_NO_NODE;
-	f->hctx.tags = &f->tags;
 	f->tags.rqs = f->rqs;
 	for (i = 0; i < REQUESTS; i++) {
 		f->rq[i].q = &f->q;
 		f->rq[i].mq_hctx = &f->hctx;
-		f->rq[i].bio = &f->bio;
-		f->rq[i].biotail = &f->bio;
 		f->rqs[i] = &f->rq[i];
 	}
-	blk_plug_loop_init_hctx(&f->hctx);
-	KUNIT_ASSERT_NOT_NULL(test, f->hctx.plug_loop);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_exit,
-							   &f->hctx));
+}
+
+static void fake_queue(struct kunit *test, struct fake *f)
+{
+	f->q.queue_flags = BIT(QUEUE_FLAG_PLUG_ADAPTIVE);
+	f->ops.queue_rqs = fake_queue_rqs;
+	f->q.mq_ops = &f->ops;
+	f->q.tag_set = &f->set;
+	f->hctxs[0] = &f->hctx;
+	f->hctxs[1] = &f->other;
+	f->q.queue_hw_ctx = f->hctxs;
+	f->q.nr_hw_queues = 1;
+	f->q.queue_ctx = alloc_percpu(struct blk_mq_ctx);
+	KUNIT_ASSERT_NOT_NULL(test, f->q.queue_ctx);
+}
+
+/* Nothing has been allocated for its loops. */
+static struct fake *fake_bare(struct kunit *test)
+{
+	struct fake *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, fake_exit, f));
+	fake_queue(test, f);
+	fake_hctx(test, f, &f->hctx);
+	fake_hctx(test, f, &f->other);
+	cpumask_copy(f->hctx.cpumask, cpu_possible_mask);
+	fake_map(f, TYPE, &f->hctx);
+	fake_requests(f);
 	return f;
 }
 
-static void flush(struct fake *f, unsigned int nr)
+/* The test stays on one CPU, whose counters are f->count. */
+static struct fake *fake_alloc(struct kunit *test)
 {
-	__blk_plug_loop_flush(&f->rq[0], nr);
+	const struct cpumask *here = cpumask_of(raw_smp_processor_id());
+	struct fake *f = fake_bare(test);
+
+	KUNIT_ASSERT_EQ(test, 0, set_cpus_allowed_ptr(current, here));
+	KUNIT_ASSERT_EQ(test, 0, blk_plug_loop_alloc(&f->q));
+	f->loop = f->hctx.plug_loop;
+	KUNIT_ASSERT_NOT_NULL(test, f->loop);
+	f->count = raw_cpu_ptr(f->q.plug_loop_cpu) + TYPE;
+	return f;
+}
+
+static void sent(struct fake *f, unsigned int nr, unsigned int merged)
+{
+	blk_plug_loop_sent(&f->hctx, nr, merged);
 }
 
 /*
@@ -69,236 +154,195 @@ static void flush(struct fake *f, unsigned int nr)
  */
 static void start_epoch(struct fake *f, u32 epoch)
 {
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-
-	loop->total = (struct blk_plug_adaptive_sample) {
+	f->loop->resets = f->q.plug_policy_resets;
+	f->loop->total = (struct blk_plug_adaptive_sample) {
 		.ns		= ktime_get_ns() - NSEC_PER_MSEC,
-		.wait_ns	= atomic64_read(&loop->wait_ns),
-		.nr		= atomic_read(&loop->flushed),
-		.waits		= atomic_read(&loop->waits),
-		.flushes	= atomic_read(&loop->flushes),
-		.merged		= atomic_read(&loop->merged),
+		.wait_ns	= f->count->wait,
+		.nr		= f->count->sent,
+		.waits		= f->count->waits,
+		.flushes	= f->count->flushes,
+		.merged		= f->count->merged,
 	};
-	loop->next = loop->total.nr + epoch;
+	f->loop->next = atomic_read(&f->loop->folded) + epoch;
 }
 
 /* A sample that makes sense, of requests that took 100 us each. */
-static void take_sample(struct kunit *test, struct fake *f)
+static void take_sample(struct kunit *test, struct fake *f,
+			unsigned int merged)
 {
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-
-	start_epoch(f, 128);
-	atomic_add(128, &loop->waits);
-	atomic64_add(128 * 100 * NSEC_PER_USEC, &loop->wait_ns);
-	flush(f, 128);
-	KUNIT_ASSERT_EQ(test, loop->sample.nr, 128);
+	start_epoch(f, FOLD);
+	f->count->waits += FOLD - merged;
+	f->count->wait += (FOLD - merged) * 100 * NSEC_PER_USEC / 256;
+	sent(f, FOLD - merged, merged);
+	KUNIT_ASSERT_EQ(test, f->loop->sample.nr, FOLD);
 }
 
-static void blk_plug_loop_test_init(struct kunit *test)
+/* --- memory --------------------------------------------------------------- */
+
+struct alloc_case {
+	const char *name;
+	bool blocking, no_queue_rqs;
+	bool gets;
+};
+
+static const struct alloc_case alloc_cases[] = {
+	{ "useful", .gets = true },
+	{ "blocking_sends_no_groups", .blocking = true },
+	{ "driver_takes_no_groups", .no_queue_rqs = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(alloc, alloc_cases, name);
+
+/* Most queues never need the memory. */
+static void blk_plug_loop_test_alloc(struct kunit *test)
+{
+	const struct alloc_case *c = test->param_value;
+	struct fake *f = fake_bare(test);
+
+	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
+	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
+	f->q.nr_hw_queues = 2;
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_alloc(&f->q), 0);
+	KUNIT_EXPECT_EQ(test, !!f->q.plug_loop_cpu, c->gets);
+	KUNIT_EXPECT_EQ(test, !!f->hctx.plug_loop, c->gets);
+	KUNIT_EXPECT_EQ(test, !!f->other.plug_loop, c->gets);
+}
+
+/* To set the mode again must not lose what there is, nor miss a new one. */
+static void blk_plug_loop_test_alloc_again(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
+	struct blk_plug_loop_cpu __percpu *cpu = f->q.plug_loop_cpu;
 
-	KUNIT_EXPECT_EQ(test, loop->decision, BLK_PLUG_ADAPTIVE_MAX_GROUP);
-	/* a hardware queue that is reused has nothing of its former life */
-	take_sample(test, f);
+	f->loop->pinned = 3;
+	f->count->sent = 1000;
+	f->q.nr_hw_queues = 2;
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_alloc(&f->q), 0);
+	KUNIT_EXPECT_TRUE(test, f->q.plug_loop_cpu == cpu);
+	KUNIT_EXPECT_EQ(test, f->count->sent, 1000);
+	KUNIT_EXPECT_PTR_EQ(test, f->hctx.plug_loop, f->loop);
+	KUNIT_EXPECT_EQ(test, f->loop->pinned, 3);
+	KUNIT_ASSERT_NOT_NULL(test, f->other.plug_loop);
+	KUNIT_EXPECT_TRUE(test, f->other.plug_loop->cpu == cpu);
+}
+
+/* A queue that has never been on "adaptive" has nothing, also when it grows. */
+static void blk_plug_loop_test_new_hctx(struct kunit *test)
+{
+	struct fake *f = fake_bare(test);
+
+	blk_plug_loop_init_hctx(&f->other);
+	KUNIT_EXPECT_NULL(test, f->other.plug_loop);
+	KUNIT_ASSERT_EQ(test, blk_plug_loop_alloc(&f->q), 0);
+	blk_plug_loop_init_hctx(&f->other);
+	KUNIT_EXPECT_NOT_NULL(test, f->other.plug_loop);
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_decision(&f->other),
+			BLK_PLUG_ADAPTIVE_MAX_GROUP);
+}
+
+/* A hardware queue that is reused has nothing of its former life. */
+static void blk_plug_loop_test_reused_hctx(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	struct blk_plug_loop *loop = f->loop;
+	unsigned int epoch;
+
+	take_sample(test, f, 0);
 	loop->decision = 1 | BLK_PLUG_LOOP_RANDOM;
 	loop->pinned = 1;
 	loop->controller.group = 1;
 	blk_plug_loop_init_hctx(&f->hctx);
 	KUNIT_EXPECT_PTR_EQ(test, f->hctx.plug_loop, loop);
-	KUNIT_EXPECT_EQ(test, loop->decision, BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	KUNIT_EXPECT_TRUE(test, loop->cpu == f->q.plug_loop_cpu);
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_decision(&f->hctx),
+			BLK_PLUG_ADAPTIVE_MAX_GROUP);
 	KUNIT_EXPECT_EQ(test, loop->pinned, 0);
 	KUNIT_EXPECT_EQ(test, loop->controller.group,
 			BLK_PLUG_ADAPTIVE_MAX_GROUP);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->flushed), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->waits), 0);
+
+	/* what the CPUs have counted before is no part of its first sample */
+	sent(f, FOLD, 0);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
+	epoch = roundup(loop->controller.epoch, FOLD);
+	sent(f, epoch, 0);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, epoch);
+	KUNIT_EXPECT_EQ(test, loop->sample.flushes, 1);
 }
+
+/* --- counters ------------------------------------------------------------- */
+
+struct counts_case {
+	const char *name;
+	unsigned int type;
+	unsigned int nr, merged;
+	struct blk_plug_loop_cpu count;
+};
+
+static const struct counts_case counts_cases[] = {
+	{ "one", HCTX_TYPE_READ, 1, 0, { .flushes = 1, .sent = 1 } },
+	{ "group", HCTX_TYPE_READ, 32, 0, { .flushes = 1, .sent = 32 } },
+	{ "an_io_is_a_bio", HCTX_TYPE_READ, 2, 6,
+	  { .flushes = 1, .sent = 8, .merged = 6 } },
+	{ "merged_alone_are_no_flush", HCTX_TYPE_READ, 0, 99,
+	  { .sent = 99, .merged = 99 } },
+	{ "default_type", HCTX_TYPE_DEFAULT, 2, 6,
+	  { .flushes = 1, .sent = 8, .merged = 6 } },
+	{ "poll_type", HCTX_TYPE_POLL, 2, 6,
+	  { .flushes = 1, .sent = 8, .merged = 6 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(counts, counts_cases, name);
 
 static void blk_plug_loop_test_counts(struct kunit *test)
 {
+	const struct counts_case *c = test->param_value;
+	const struct blk_plug_loop_cpu none = {}, *count;
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
+	int type;
 
-	flush(f, 8);
-	flush(f, 1);
-	f->rq[0].biotail = &f->other_bio;
-	flush(f, 32);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->flushes), 3);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->flushed), 41);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->merged), 1);
+	f->hctx.type = c->type;
+	sent(f, c->nr, c->merged);
+	for (type = 0; type < HCTX_MAX_TYPES; type++) {
+		count = type == c->type ? &c->count : &none;
+		KUNIT_EXPECT_MEMEQ(test, f->count - TYPE + type, count,
+				   sizeof(*count));
+	}
 }
 
-/* Other modes have nothing to learn, and without memory nobody has. */
-static void blk_plug_loop_test_others(struct kunit *test)
-{
-	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-
-	f->q.queue_flags = BIT(QUEUE_FLAG_PLUG_SEQ_SMALL);
-	flush(f, 8);
-	__blk_plug_loop_completed(&f->hctx, all_tags, REQUESTS);
-	__blk_plug_loop_freed(&f->rq[0]);
-	f->q.queue_flags = BIT(QUEUE_FLAG_PLUG_ADAPTIVE);
-	f->hctx.plug_loop = NULL;
-	flush(f, 8);
-	__blk_plug_loop_completed(&f->hctx, all_tags, REQUESTS);
-	__blk_plug_loop_freed(&f->rq[0]);
-	f->hctx.plug_loop = loop;
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->flushes), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->flushed), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->waits), 0);
-}
-
-struct due_case {
+struct fold_case {
 	const char *name;
-	u32 counters;
+	u32 before;			/* this CPU has sent so many */
+	unsigned int nr, merged;
+	u32 folded;
 };
 
-static const struct due_case due_cases[] = {
-	{ "from_zero", 0 },
-	{ "wraps", -100 },
-	{ "wraps_at_the_end", -512 },
-	{ "sign_changes", S32_MAX - 100 },
+static const struct fold_case fold_cases[] = {
+	{ "127_stay_on_the_cpu", 0, 127, 0, 0 },
+	{ "128th_tells", 127, 1, 0, 128 },
+	{ "merged_ones_count", 120, 4, 4, 128 },
+	{ "129th_has_been_told", 128, 1, 0, 0 },
+	{ "rest_stays", 100, 60, 0, 128 },
+	{ "several_at_once", 100, 300, 0, 384 },
+	{ "wraps_with_the_128th", -1, 1, 0, 128 },
+	{ "wraps_and_keeps_the_rest", -28, 32, 32, 128 },
+	{ "before_it_wraps", -128, 127, 0, 0 },
+	{ "sign_changes", S32_MAX, 1, 0, 128 },
+	{ "merged_alone", 0, 0, 255, 128 },
 };
 
-KUNIT_ARRAY_PARAM_DESC(due, due_cases, name);
+KUNIT_ARRAY_PARAM_DESC(fold, fold_cases, name);
 
-/* A sample is taken when due, neither before nor twice, and of all of it. */
-static void blk_plug_loop_test_due(struct kunit *test)
+static void blk_plug_loop_test_fold(struct kunit *test)
 {
-	const struct due_case *c = test->param_value;
+	const struct fold_case *c = test->param_value;
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	u32 next, epoch;
-	int i;
 
-	atomic_set(&loop->flushes, c->counters);
-	atomic_set(&loop->flushed, c->counters);
-	atomic_set(&loop->merged, c->counters);
-	atomic_set(&loop->waits, c->counters);
-	atomic64_set(&loop->wait_ns, (s32)c->counters);
-	start_epoch(f, 512);
-	f->rq[0].biotail = &f->other_bio;
-	atomic_add(123, &loop->waits);
-	atomic64_add(123456, &loop->wait_ns);
-	for (i = 0; i < 15; i++)
-		flush(f, 32);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
-	KUNIT_EXPECT_EQ(test, loop->next, c->counters + 512);
-
-	flush(f, 32);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, 512);
-	KUNIT_EXPECT_EQ(test, loop->sample.flushes, 16);
-	KUNIT_EXPECT_EQ(test, loop->sample.merged, 16);
-	KUNIT_EXPECT_EQ(test, loop->sample.waits, 123);
-	KUNIT_EXPECT_EQ(test, loop->sample.wait_ns, 123456);
-	KUNIT_EXPECT_GE(test, loop->sample.ns, NSEC_PER_MSEC);
-	KUNIT_EXPECT_LT(test, loop->sample.ns, 3600ULL * NSEC_PER_SEC);
-	next = c->counters + 512 + loop->controller.epoch;
-	KUNIT_EXPECT_EQ(test, loop->next, next);
-
-	flush(f, 1);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, 512);
-	KUNIT_EXPECT_EQ(test, loop->next, next);
-
-	/* the next one is of what came after this one alone */
-	epoch = loop->controller.epoch;
-	flush(f, epoch - 1);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, epoch);
-	KUNIT_EXPECT_EQ(test, loop->sample.flushes, 2);
-	KUNIT_EXPECT_EQ(test, loop->sample.waits, 0);
-}
-
-/* Who finds another at it goes on, and the sample is not lost. */
-static void blk_plug_loop_test_busy(struct kunit *test)
-{
-	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-
-	if (!IS_ENABLED(CONFIG_SMP) && !IS_ENABLED(CONFIG_DEBUG_SPINLOCK))
-		kunit_skip(test, "no spinlock is ever taken here");
-	start_epoch(f, 512);
-	spin_lock(&loop->lock);
-	flush(f, 600);
-	spin_unlock(&loop->lock);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
-	flush(f, 1);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, 601);
-	flush(f, 1);
-	KUNIT_EXPECT_EQ(test, loop->sample.nr, 601);
-}
-
-/* The next sample starts anew, that after it does not. */
-static void blk_plug_loop_test_restart(struct kunit *test)
-{
-	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-
-	loop->controller.group = 4;
-	take_sample(test, f);
-	KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_GROUP, 4);
-
-	blk_plug_loop_restart(&f->q);
-	flush(f, 1);
-	KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_GROUP, 4);
-	take_sample(test, f);
-	KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_GROUP,
-			BLK_PLUG_ADAPTIVE_MAX_GROUP);
-
-	loop->controller.group = 4;
-	take_sample(test, f);
-	KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_GROUP, 4);
-}
-
-/* Submitters see the controller as it is after the sample. */
-static void blk_plug_loop_test_publish(struct kunit *test)
-{
-	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	struct blk_plug_adaptive *c = &loop->controller;
-	int i;
-
-	for (i = 0; i < 64; i++) {
-		c->group = 1 << i % 6;
-		/* the last bio of each flush was merged, or none */
-		f->rq[0].biotail = i % 16 < 8 ? &f->other_bio : &f->bio;
-		take_sample(test, f);
-		KUNIT_EXPECT_EQ(test, c->merge, i % 16 < 8);
-		KUNIT_EXPECT_EQ(test, loop->decision,
-				c->group |
-				(c->merge ? 0 : BLK_PLUG_LOOP_RANDOM) |
-				(c->first ? BLK_PLUG_LOOP_FIRST : 0) |
-				(c->pair ? BLK_PLUG_LOOP_PAIR : 0));
-		KUNIT_EXPECT_EQ(test, loop->sparse,
-				c->state == BLK_PLUG_ADAPTIVE_PARKED);
-	}
-}
-
-/* The group set by hand wins, and the controller starts anew after it. */
-static void blk_plug_loop_test_pinned(struct kunit *test)
-{
-	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	unsigned int pinned;
-
-	for (pinned = 1; pinned <= BLK_PLUG_ADAPTIVE_MAX_GROUP; pinned++) {
-		loop->pinned = pinned;
-		loop->controller.group = 4;
-		loop->controller.first = true;
-		take_sample(test, f);
-		KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_GROUP,
-				pinned);
-		KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_FIRST, 0);
-		KUNIT_EXPECT_EQ(test, !!(loop->decision & BLK_PLUG_LOOP_PAIR),
-				pinned == 1);
-		KUNIT_EXPECT_EQ(test, loop->controller.group,
-				BLK_PLUG_ADAPTIVE_MAX_GROUP);
-	}
-	loop->pinned = 0;
-	take_sample(test, f);
-	KUNIT_EXPECT_EQ(test, loop->decision & BLK_PLUG_LOOP_GROUP,
-			BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	f->count->sent = c->before;
+	start_epoch(f, S32_MAX);
+	sent(f, c->nr, c->merged);
+	KUNIT_EXPECT_EQ(test, (u32)atomic_read(&f->loop->folded), c->folded);
+	KUNIT_EXPECT_EQ(test, f->count->sent, c->before + c->nr + c->merged);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.nr, 0);
 }
 
 /* A time before @ns at which mask @picks picks a request, and @leaves not. */
@@ -311,6 +355,426 @@ static u64 start_time(u64 ns, unsigned int picks, unsigned int leaves)
 		rq.start_time_ns--;
 	return rq.start_time_ns;
 }
+
+/* All requests complete, which are picked if any is, and one more time one. */
+static void complete_all_requests(struct fake *f)
+{
+	u64 start = start_time(ktime_get_ns() - NSEC_PER_MSEC, 0xff, 0);
+	int i;
+
+	for (i = 0; i < REQUESTS; i++)
+		f->rq[i].start_time_ns = start;
+	__blk_plug_loop_completed(&f->hctx, all_tags, REQUESTS);
+	__blk_plug_loop_freed(&f->rq[0]);
+}
+
+struct uncounted_case {
+	const char *name;
+	unsigned long flags;
+	bool elevator, no_memory;
+	bool counts;
+};
+
+static const struct uncounted_case uncounted_cases[] = {
+	{ "adaptive_counts", BIT(QUEUE_FLAG_PLUG_ADAPTIVE), .counts = true },
+	{ "seq_small", BIT(QUEUE_FLAG_PLUG_SEQ_SMALL) },
+	{ "never", BIT(QUEUE_FLAG_PLUG_NEVER) },
+	{ "always", 0 },
+	{ "elevator_has_what_plugs_held", BIT(QUEUE_FLAG_PLUG_ADAPTIVE),
+	  .elevator = true },
+	{ "no_memory", BIT(QUEUE_FLAG_PLUG_ADAPTIVE), .no_memory = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(uncounted, uncounted_cases, name);
+
+/* Other modes have nothing to learn, and without memory nobody has. */
+static void blk_plug_loop_test_uncounted(struct kunit *test)
+{
+	const struct uncounted_case *c = test->param_value;
+	struct fake *f = fake_alloc(test);
+
+	f->q.queue_flags = c->flags;
+	f->q.elevator = c->elevator ? &f->elevator : NULL;
+	if (c->no_memory)
+		f->hctx.plug_loop = NULL;
+	sent(f, 8, 2);
+	complete_all_requests(f);
+	f->hctx.plug_loop = f->loop;
+	KUNIT_EXPECT_EQ(test, !!f->count->flushes, c->counts);
+	KUNIT_EXPECT_EQ(test, !!f->count->sent, c->counts);
+	KUNIT_EXPECT_EQ(test, !!f->count->merged, c->counts);
+	KUNIT_EXPECT_EQ(test, !!f->count->waits, c->counts);
+	KUNIT_EXPECT_EQ(test, !!f->count->wait, c->counts);
+}
+
+/* To which hardware queue this CPU maps. */
+enum maps { NONE, OWN, OTHER };
+
+struct foreign_case {
+	const char *name;
+	enum maps type, default_type;
+	bool counts;
+};
+
+static const struct foreign_case foreign_cases[] = {
+	{ "own_cpu", OWN, .counts = true },
+	{ "cpu_of_another", OTHER },
+	{ "no_queue_of_the_type", NONE },
+	{ "another_type_is_elsewhere", OWN, OTHER, .counts = true },
+	{ "own_only_for_another_type", OTHER, OWN },
+};
+
+KUNIT_ARRAY_PARAM_DESC(foreign, foreign_cases, name);
+
+/* Another CPU's counters are another hardware queue's: see its sample. */
+static void blk_plug_loop_test_foreign(struct kunit *test)
+{
+	const struct foreign_case *c = test->param_value;
+	struct fake *f = fake_alloc(test);
+	struct blk_mq_hw_ctx *maps[] = { NULL, &f->hctx, &f->other };
+
+	fake_map(f, TYPE, maps[c->type]);
+	fake_map(f, HCTX_TYPE_DEFAULT, maps[c->default_type]);
+	complete_all_requests(f);
+	KUNIT_EXPECT_EQ(test, !!f->count->waits, c->counts);
+	KUNIT_EXPECT_EQ(test, !!f->count->wait, c->counts);
+	/* who submits knows whose request it is */
+	sent(f, 8, 0);
+	KUNIT_EXPECT_EQ(test, f->count->sent, 8);
+}
+
+/* --- samples -------------------------------------------------------------- */
+
+struct due_case {
+	const char *name;
+	u32 counters, folded;
+};
+
+static const struct due_case due_cases[] = {
+	{ "from_zero" },
+	{ "counters_wrap", .counters = -256 },
+	{ "counters_wrap_at_the_end", .counters = -512 },
+	{ "counters_wrap_within_a_fold", .counters = -100 },
+	{ "counters_change_sign", .counters = S32_MAX - 100 },
+	{ "folded_wraps", .folded = -256 },
+	{ "folded_wraps_at_the_end", .folded = -512 },
+	{ "folded_changes_sign", .folded = S32_MAX - 127 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(due, due_cases, name);
+
+/* An epoch of 512 I/Os, of which all but one flush have been sent out. */
+static struct fake *fake_almost_due(struct kunit *test)
+{
+	const struct due_case *c = test->param_value;
+	struct fake *f = fake_alloc(test);
+	int i;
+
+	*f->count = (struct blk_plug_loop_cpu) {
+		.wait		= (long)(s32)c->counters,
+		.waits		= c->counters,
+		.flushes	= c->counters,
+		.sent		= c->counters,
+		.merged		= c->counters,
+	};
+	atomic_set(&f->loop->folded, c->folded);
+	start_epoch(f, 512);
+	f->count->waits += 123;
+	f->count->wait += 456;
+	for (i = 0; i < 15; i++)
+		sent(f, 28, 4);
+	return f;
+}
+
+/* A sample is taken when due, neither before nor twice, and of all of it. */
+static void blk_plug_loop_test_due(struct kunit *test)
+{
+	const struct due_case *c = test->param_value;
+	struct fake *f = fake_almost_due(test);
+	struct blk_plug_loop *loop = f->loop;
+	u32 next;
+
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
+	KUNIT_EXPECT_EQ(test, loop->next, c->folded + 512);
+	sent(f, 28, 4);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 512);
+	KUNIT_EXPECT_EQ(test, loop->sample.flushes, 16);
+	KUNIT_EXPECT_EQ(test, loop->sample.merged, 64);
+	KUNIT_EXPECT_EQ(test, loop->sample.waits, 123);
+	KUNIT_EXPECT_EQ(test, loop->sample.wait_ns, 456 * 256);
+	KUNIT_EXPECT_GE(test, loop->sample.ns, NSEC_PER_MSEC);
+	KUNIT_EXPECT_LT(test, loop->sample.ns, 3600ULL * NSEC_PER_SEC);
+	next = c->folded + 512 + loop->controller.epoch;
+	KUNIT_EXPECT_EQ(test, loop->next, next);
+
+	sent(f, 1, 0);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 512);
+	KUNIT_EXPECT_EQ(test, loop->next, next);
+}
+
+/* The next one is of what came after this one alone. */
+static void blk_plug_loop_test_next(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	u32 epoch;
+
+	take_sample(test, f, 4);
+	epoch = roundup(f->loop->controller.epoch, FOLD);
+	sent(f, 1, 0);
+	sent(f, epoch - 1, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.nr, epoch);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.flushes, 2);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.merged, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.waits, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns, 0);
+}
+
+/* A sum of response times that wraps, as it does where longs are short. */
+static void blk_plug_loop_test_wait_wraps(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+
+	f->count->wait = -1000;
+	start_epoch(f, FOLD);
+	f->count->wait += 3000;
+	sent(f, FOLD, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns, 3000 * 256);
+	/* more than 32 bits of ns, less of 256 ns */
+	start_epoch(f, FOLD);
+	f->count->wait += 1UL << 30;
+	sent(f, FOLD, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns, 1ULL << 38);
+}
+
+/* Each CPU that maps to the hardware queue counts for it, and no other one. */
+static void blk_plug_loop_test_cpus(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	unsigned int cpu;
+
+	start_epoch(f, FOLD);
+	for_each_possible_cpu(cpu) {
+		struct blk_plug_loop_cpu *count =
+			per_cpu_ptr(f->q.plug_loop_cpu, cpu);
+
+		count[TYPE].sent += FOLD;
+		count[TYPE].merged += 2;
+		count[TYPE].flushes += 3;
+		count[TYPE].waits += 4;
+		count[TYPE].wait += 5;
+		memset(&count[HCTX_TYPE_DEFAULT], 1, sizeof(*count));
+	}
+	sent(f, FOLD, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.nr,
+			(num_possible_cpus() + 1) * FOLD);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.merged, num_possible_cpus() * 2);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.flushes,
+			num_possible_cpus() * 3 + 1);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.waits, num_possible_cpus() * 4);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns,
+			num_possible_cpus() * 5 * 256);
+
+	cpumask_clear(f->hctx.cpumask);
+	blk_plug_loop_restart(&f->q);
+	sent(f, roundup(f->loop->controller.epoch, FOLD), 0);
+	KUNIT_EXPECT_EQ(test, f->loop->resets, f->q.plug_policy_resets);
+	KUNIT_EXPECT_EQ(test, f->loop->total.nr, 0);
+}
+
+/* Who finds another at it goes on, and the sample is not lost. */
+static void blk_plug_loop_test_busy(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	struct blk_plug_loop *loop = f->loop;
+
+	if (!IS_ENABLED(CONFIG_SMP) && !IS_ENABLED(CONFIG_DEBUG_SPINLOCK))
+		kunit_skip(test, "no spinlock is ever taken here");
+	start_epoch(f, 512);
+	spin_lock(&loop->lock);
+	sent(f, 512, 0);
+	spin_unlock(&loop->lock);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
+	sent(f, FOLD, 0);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 512 + FOLD);
+	sent(f, FOLD, 0);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 512 + FOLD);
+}
+
+/* --- decisions ------------------------------------------------------------ */
+
+struct decision_case {
+	const char *name;
+	bool no_memory, restarted;
+	u8 decided, pinned;
+	unsigned int decision;
+};
+
+static const struct decision_case decision_cases[] = {
+	{ "no_memory_as_always", .no_memory = true, .decided = 1,
+	  .decision = 32 },
+	{ "as_decided", .decided = 4, .decision = 4 },
+	{ "as_decided_without_lookups", .decided = 2 | BLK_PLUG_LOOP_RANDOM,
+	  .decision = 2 | BLK_PLUG_LOOP_RANDOM },
+	{ "restart_forgets_at_once", .restarted = true,
+	  .decided = 1 | BLK_PLUG_LOOP_RANDOM, .decision = 32 },
+	{ "restart_keeps_the_pin", .restarted = true, .pinned = 5,
+	  .decided = 5 | BLK_PLUG_LOOP_RANDOM, .decision = 5 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(decision, decision_cases, name);
+
+static void blk_plug_loop_test_decision(struct kunit *test)
+{
+	const struct decision_case *c = test->param_value;
+	struct fake *f = fake_alloc(test);
+
+	start_epoch(f, 512);
+	f->loop->decision = c->decided;
+	f->loop->pinned = c->pinned;
+	if (c->restarted)
+		blk_plug_loop_restart(&f->q);
+	if (c->no_memory)
+		f->hctx.plug_loop = NULL;
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_decision(&f->hctx), c->decision);
+	f->hctx.plug_loop = f->loop;
+}
+
+/* In a learnt state, almost at the end of an epoch of 512. */
+static void learn(struct fake *f)
+{
+	start_epoch(f, 512);
+	f->loop->controller.group = 4;
+	f->loop->controller.merge = false;
+	f->loop->decision = 4 | BLK_PLUG_LOOP_RANDOM;
+	f->count->waits += 100;
+	f->count->wait += 100;
+	sent(f, 350, 50);
+}
+
+/* What was learnt before is forgotten, and what was counted before, too. */
+static void blk_plug_loop_test_restart(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	struct blk_plug_loop *loop = f->loop;
+	unsigned int epoch;
+
+	learn(f);
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_decision(&f->hctx),
+			4 | BLK_PLUG_LOOP_RANDOM);
+	blk_plug_loop_restart(&f->q);
+	KUNIT_EXPECT_EQ(test, blk_plug_loop_decision(&f->hctx),
+			BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	sent(f, 112, 0);
+	KUNIT_EXPECT_EQ(test, loop->resets, f->q.plug_policy_resets);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
+	KUNIT_EXPECT_EQ(test, loop->controller.group,
+			BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	KUNIT_EXPECT_EQ(test, loop->decision, BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	KUNIT_EXPECT_EQ(test, loop->next, 512 + loop->controller.epoch);
+
+	epoch = roundup(loop->controller.epoch, FOLD);
+	sent(f, epoch - 4, 4);
+	KUNIT_EXPECT_EQ(test, loop->sample.nr, epoch);
+	KUNIT_EXPECT_EQ(test, loop->sample.flushes, 1);
+	KUNIT_EXPECT_EQ(test, loop->sample.merged, 4);
+	KUNIT_EXPECT_EQ(test, loop->sample.waits, 0);
+	KUNIT_EXPECT_EQ(test, loop->sample.wait_ns, 0);
+}
+
+/* One restart starts anew once. */
+static void blk_plug_loop_test_restart_once(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+
+	learn(f);
+	blk_plug_loop_restart(&f->q);
+	sent(f, 112, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->sample.nr, 0);
+	f->loop->controller.group = 8;
+	take_sample(test, f, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->decision & BLK_PLUG_LOOP_GROUP, 8);
+}
+
+/* Submitters see the controller as it is after the sample. */
+static void blk_plug_loop_test_publish(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	struct blk_plug_adaptive *c = &f->loop->controller;
+	unsigned int i, seen = 0;
+
+	for (i = 0; i < 64; i++) {
+		c->group = 1 << i % 6;
+		take_sample(test, f, i % 16 < 8 ? FOLD / 2 : 0);
+		KUNIT_EXPECT_EQ(test, f->loop->decision,
+				c->group |
+				(c->merge ? 0 : BLK_PLUG_LOOP_RANDOM));
+		seen |= BIT(c->merge);
+	}
+	/* or the above has shown little */
+	KUNIT_EXPECT_EQ(test, seen, BIT(false) | BIT(true));
+}
+
+/* Parked, the loop takes few response times; it must not stay at that. */
+static void blk_plug_loop_test_sparse(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	struct blk_plug_adaptive *c = &f->loop->controller;
+	unsigned int i;
+
+	/* while it is pinned, the controller keeps its state */
+	blk_plug_adaptive_init(c, 8);
+	for (i = 0; i < 2 * BLK_PLUG_ADAPTIVE_STATES; i++) {
+		c->state = i % BLK_PLUG_ADAPTIVE_STATES;
+		take_sample(test, f, 0);
+		KUNIT_EXPECT_EQ(test, c->state, i % BLK_PLUG_ADAPTIVE_STATES);
+		KUNIT_EXPECT_EQ(test, f->loop->sparse,
+				c->state == BLK_PLUG_ADAPTIVE_PARKED);
+	}
+}
+
+static void restart_and_renew(struct kunit *test, struct fake *f)
+{
+	start_epoch(f, FOLD);
+	blk_plug_loop_restart(&f->q);
+	sent(f, FOLD, 0);
+	KUNIT_ASSERT_EQ(test, f->loop->resets, f->q.plug_policy_resets);
+}
+
+/* The group set by hand stays, until it is released by hand. */
+static void blk_plug_loop_test_pinned(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	unsigned int pinned;
+
+	for (pinned = 1; pinned <= BLK_PLUG_ADAPTIVE_MAX_GROUP; pinned++) {
+		f->loop->pinned = pinned;
+		restart_and_renew(test, f);
+		KUNIT_EXPECT_EQ(test, f->loop->decision, pinned);
+		take_sample(test, f, 0);
+		take_sample(test, f, 0);
+		KUNIT_EXPECT_EQ(test, f->loop->decision & BLK_PLUG_LOOP_GROUP,
+				pinned);
+	}
+	f->loop->pinned = 0;
+	restart_and_renew(test, f);
+	KUNIT_EXPECT_EQ(test, f->loop->decision, BLK_PLUG_ADAPTIVE_MAX_GROUP);
+	KUNIT_EXPECT_FALSE(test, f->loop->controller.pinned);
+}
+
+/* Whether bios look for a merge is not set by hand. */
+static void blk_plug_loop_test_pinned_looks(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+
+	f->loop->pinned = 8;
+	restart_and_renew(test, f);
+	take_sample(test, f, 0);
+	KUNIT_EXPECT_EQ(test, f->loop->decision, 8 | BLK_PLUG_LOOP_RANDOM);
+	take_sample(test, f, FOLD / 2);
+	KUNIT_EXPECT_EQ(test, f->loop->decision, 8);
+}
+
+/* --- response times ------------------------------------------------------- */
 
 struct timed_case {
 	const char *name;
@@ -329,6 +793,7 @@ static const struct timed_case timed_cases[] = {
 	  .picks = 0xff, .waits = 2 },
 	{ "none", .io_stat = true, .picks = 0xff },
 	{ "without_statistics_all_have", .picks = 0xff, .waits = 4 },
+	{ "of_large_batches_each", ALL_COUNTED, .leaves = 1, .waits = 4 },
 	{ "parked_takes_some", ALL_COUNTED, .picks = 0xff, .sparse = true,
 	  .waits = 4 },
 	{ "parked_leaves_most", ALL_COUNTED, .leaves = 1, .sparse = true },
@@ -336,75 +801,80 @@ static const struct timed_case timed_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(timed, timed_cases, name);
 
+/* Fills in the requests; returns the sum of the times from start to @now. */
+static u64 fake_times(struct fake *f, const struct timed_case *c, u64 now)
+{
+	u64 sum = 0;
+	int i;
+
+	f->q.limits.features = c->io_stat ? BLK_FEAT_IO_STAT : 0;
+	for (i = 0; i < REQUESTS; i++) {
+		struct request *rq = &f->rq[i];
+
+		rq->start_time_ns = start_time(now - i * NSEC_PER_MSEC,
+					       c->picks, c->leaves);
+		if (!c->io_stat || c->counted & BIT(i))
+			sum += now - rq->start_time_ns;
+		if (c->counted & BIT(i))
+			rq->rq_flags = RQF_IO_STAT;
+		else if (c->io_stat && i)
+			rq->start_time_ns = 0;
+	}
+	return sum;
+}
+
 /* One without a start time must not add all the time since then. */
 static void blk_plug_loop_test_completed(struct kunit *test)
 {
 	const struct timed_case *c = test->param_value;
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	u64 now = ktime_get_ns(), least = 0, spent;
+	u64 now = ktime_get_ns(), least, spent;
 	unsigned int weight;
-	int i;
 
-	f->q.limits.features = c->io_stat ? BLK_FEAT_IO_STAT : 0;
-	loop->sparse = c->sparse;
-	for (i = 0; i < REQUESTS; i++) {
-		f->rq[i].start_time_ns =
-			start_time(now - i * NSEC_PER_USEC,
-				   c->picks, c->leaves);
-		if (!c->io_stat || c->counted & BIT(i))
-			least += now - f->rq[i].start_time_ns;
-		if (c->counted & BIT(i))
-			f->rq[i].rq_flags = RQF_IO_STAT;
-		else if (c->io_stat)
-			f->rq[i].start_time_ns = i ? 0 :
-				f->rq[i].start_time_ns;
-	}
+	f->loop->sparse = c->sparse;
+	least = fake_times(f, c, now);
 	__blk_plug_loop_completed(&f->hctx, all_tags, REQUESTS);
 	spent = ktime_get_ns() - now;
 	if (!c->waits) {
-		KUNIT_EXPECT_EQ(test, atomic_read(&loop->waits), 0);
-		KUNIT_EXPECT_EQ(test, atomic64_read(&loop->wait_ns), 0);
+		KUNIT_EXPECT_EQ(test, f->count->waits, 0);
+		KUNIT_EXPECT_EQ(test, f->count->wait, 0);
 		return;
 	}
 	/* it may stand for others that were not picked */
-	weight = atomic_read(&loop->waits) / c->waits;
+	weight = f->count->waits / c->waits;
 	KUNIT_EXPECT_GE(test, weight, 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->waits), weight * c->waits);
-	KUNIT_EXPECT_GE(test, (u64)atomic64_read(&loop->wait_ns),
-			weight * least);
-	KUNIT_EXPECT_LE(test, (u64)atomic64_read(&loop->wait_ns),
-			weight * (least + c->waits * spent));
+	KUNIT_EXPECT_EQ(test, f->count->waits, weight * c->waits);
+	KUNIT_EXPECT_GE(test, f->count->wait, weight * least >> 8);
+	KUNIT_EXPECT_LE(test, f->count->wait,
+			weight * (least + c->waits * spent) >> 8);
 }
 
 /* One that is freed alone counts like a batch of one. */
 static void blk_plug_loop_test_freed(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
 	u64 now = ktime_get_ns(), start;
 	unsigned int weight;
 
 	f->q.limits.features = BLK_FEAT_IO_STAT;
-	start = start_time(now, 0xff, 0);
+	start = start_time(now - NSEC_PER_MSEC, 0xff, 0);
 	f->rq[0].start_time_ns = start;
 	__blk_plug_loop_freed(&f->rq[0]);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->waits), 0);
+	KUNIT_EXPECT_EQ(test, f->count->waits, 0);
 
 	f->rq[0].rq_flags = RQF_IO_STAT;
 	__blk_plug_loop_freed(&f->rq[0]);
-	weight = atomic_read(&loop->waits);
+	weight = f->count->waits;
 	KUNIT_EXPECT_GE(test, weight, 1);
-	KUNIT_EXPECT_GE(test, (u64)atomic64_read(&loop->wait_ns),
-			weight * (now - start));
-	KUNIT_EXPECT_LE(test, (u64)atomic64_read(&loop->wait_ns),
-			weight * (ktime_get_ns() - start));
+	KUNIT_EXPECT_GE(test, f->count->wait, weight * (now - start) >> 8);
+	KUNIT_EXPECT_LE(test, f->count->wait,
+			weight * (ktime_get_ns() - start) >> 8);
 
 	/* how many are picked is for the loop to say, but parked few are */
-	loop->sparse = true;
+	f->loop->sparse = true;
 	f->rq[0].start_time_ns = start_time(now, 0, 1);
 	__blk_plug_loop_freed(&f->rq[0]);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->waits), weight);
+	KUNIT_EXPECT_EQ(test, f->count->waits, weight);
 }
 
 /* Those picked stand for all, in batches of any size, parked or not. */
@@ -412,24 +882,23 @@ static void blk_plug_loop_test_stand_for_all(struct kunit *test)
 {
 	enum { BATCHES = 1 << 14 };
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	unsigned int i, j, nr, waits;
+	unsigned int i, j, nr, size;
 	u64 now = ktime_get_ns();
 
 	for (nr = 1; nr <= 2 * REQUESTS; nr++) {
-		unsigned int size = (nr + 1) / 2;
-
-		loop->sparse = nr % 2;
-		atomic_set(&loop->waits, 0);
+		size = (nr + 1) / 2;
+		f->loop->sparse = nr % 2;
+		f->count->waits = 0;
 		for (i = 0; i < BATCHES; i++) {
 			for (j = 0; j < size; j++)
 				f->rq[j].start_time_ns = now - i * 1024;
 			__blk_plug_loop_completed(&f->hctx, all_tags, size);
 		}
-		waits = atomic_read(&loop->waits);
-		KUNIT_EXPECT_GE_MSG(test, waits, size * BATCHES * 9 / 10,
+		KUNIT_EXPECT_GE_MSG(test, f->count->waits,
+				    size * BATCHES * 9 / 10,
 				    "batches of %u", size);
-		KUNIT_EXPECT_LE_MSG(test, waits, size * BATCHES * 11 / 10,
+		KUNIT_EXPECT_LE_MSG(test, f->count->waits,
+				    size * BATCHES * 11 / 10,
 				    "batches of %u", size);
 	}
 }
@@ -458,42 +927,58 @@ static void blk_plug_loop_test_picks(struct kunit *test)
 	}
 }
 
-/* A flush opens the next filling, and keeps what the plug has learnt. */
-static void blk_plug_loop_test_plug(struct kunit *test)
+/* Requests that share the plug's reading of the clock are told apart. */
+static void blk_plug_loop_test_picks_by_tag(struct kunit *test)
+{
+	enum { TAGS = 1 << 12 };
+	struct request rq = { .start_time_ns = 1000000000000ULL };
+	unsigned int picked = 0;
+
+	for (rq.tag = 0; rq.tag < TAGS; rq.tag++)
+		picked += blk_plug_loop_picks(&rq, 3);
+	KUNIT_EXPECT_GE(test, picked, TAGS / 4 * 9 / 10);
+	KUNIT_EXPECT_LE(test, picked, TAGS / 4 * 11 / 10);
+}
+
+/* Without statistics the start time costs something: only for "adaptive". */
+static void blk_plug_loop_test_times(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
-	struct blk_plug_loop *loop = f->hctx.plug_loop;
-	struct blk_plug plug = {
-		.policy		= BLK_PLUG_LOOP_BEGUN | BLK_PLUG_LOOP_RANDOM |
-				  8,
-		.rq_count	= 5,
-	};
 
-	rq_list_add_tail(&plug.mq_list, &f->rq[0]);
 	static_branch_inc(&blk_plug_loop_key);
-	blk_plug_loop_flush(&plug);
+	KUNIT_EXPECT_TRUE(test, blk_plug_loop_times(&f->q));
+	f->q.queue_flags = BIT(QUEUE_FLAG_PLUG_SEQ_SMALL);
+	KUNIT_EXPECT_FALSE(test, blk_plug_loop_times(&f->q));
 	static_branch_dec(&blk_plug_loop_key);
-	KUNIT_EXPECT_EQ(test, plug.policy,
-			BLK_PLUG_LOOP_BEGUN | BLK_PLUG_LOOP_RANDOM);
-	KUNIT_EXPECT_EQ(test, atomic_read(&loop->flushed), 5);
-	blk_plug_policy_start(&plug);
-	KUNIT_EXPECT_EQ(test, plug.policy, 0);
 }
 
 static struct kunit_case blk_plug_loop_test_cases[] = {
-	KUNIT_CASE(blk_plug_loop_test_init),
-	KUNIT_CASE(blk_plug_loop_test_counts),
-	KUNIT_CASE(blk_plug_loop_test_others),
+	KUNIT_CASE_PARAM(blk_plug_loop_test_alloc, alloc_gen_params),
+	KUNIT_CASE(blk_plug_loop_test_alloc_again),
+	KUNIT_CASE(blk_plug_loop_test_new_hctx),
+	KUNIT_CASE(blk_plug_loop_test_reused_hctx),
+	KUNIT_CASE_PARAM(blk_plug_loop_test_counts, counts_gen_params),
+	KUNIT_CASE_PARAM(blk_plug_loop_test_fold, fold_gen_params),
+	KUNIT_CASE_PARAM(blk_plug_loop_test_uncounted, uncounted_gen_params),
+	KUNIT_CASE_PARAM(blk_plug_loop_test_foreign, foreign_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_loop_test_due, due_gen_params),
+	KUNIT_CASE(blk_plug_loop_test_next),
+	KUNIT_CASE(blk_plug_loop_test_wait_wraps),
+	KUNIT_CASE(blk_plug_loop_test_cpus),
 	KUNIT_CASE(blk_plug_loop_test_busy),
+	KUNIT_CASE_PARAM(blk_plug_loop_test_decision, decision_gen_params),
 	KUNIT_CASE(blk_plug_loop_test_restart),
+	KUNIT_CASE(blk_plug_loop_test_restart_once),
 	KUNIT_CASE(blk_plug_loop_test_publish),
+	KUNIT_CASE(blk_plug_loop_test_sparse),
 	KUNIT_CASE(blk_plug_loop_test_pinned),
+	KUNIT_CASE(blk_plug_loop_test_pinned_looks),
 	KUNIT_CASE_PARAM(blk_plug_loop_test_completed, timed_gen_params),
 	KUNIT_CASE(blk_plug_loop_test_freed),
 	KUNIT_CASE(blk_plug_loop_test_stand_for_all),
 	KUNIT_CASE(blk_plug_loop_test_picks),
-	KUNIT_CASE(blk_plug_loop_test_plug),
+	KUNIT_CASE(blk_plug_loop_test_picks_by_tag),
+	KUNIT_CASE(blk_plug_loop_test_times),
 	{}
 };
 

@@ -293,8 +293,7 @@ class Output(Tree):
         code, out, _ = self.run_tool("--help")
         self.assertEqual(code, 0)
         for name in self.tool.HEADER[1:] + ("hold_us", "tags", "doorbell",
-                                            "clock", "state", "first",
-                                            "lookup"):
+                                            "clock", "state", "lookup"):
             self.assertIn("\n  %s " % name, out)
         for why in self.tool.REASONS + self.tool.NO_BATCH:
             self.assertIn(why, out)
@@ -304,7 +303,6 @@ class Output(Tree):
 LEARNT = """\
 group 4
 pinned 0
-first_at_once 0
 lookup 0
 state parked
 from 8
@@ -313,8 +311,8 @@ plug_fill 4
 in_flight 127
 epoch 2048
 sample_ns 2000000
-sample_requests 2000
-sample_ns_per_request 1000
+sample_ios 2000
+sample_ns_per_io 1000
 sample_response_ns 127500
 sample_flushes 500
 sample_merged 0
@@ -328,13 +326,13 @@ class Adaptive(Tree):
         super().setUp()
         self.mode("nvme0n1", "always never seq-small [adaptive]")
         self.learnt(LEARNT)
-        self.learnt(LEARNT.replace("sample_requests 2000",
-                                   "sample_requests 0"), 1)
+        self.learnt(LEARNT.replace("sample_ios 2000",
+                                   "sample_ios 0"), 1)
 
     def mode(self, disk, text, effect="adaptive (as set)"):
         self.put("sys/block/%s/queue/plug_policy" % disk, text + "\n")
         self.put(DEBUGFS + "block/%s/hctx0/plug_policy" % disk,
-                 "set: adaptive\nhold: %s\nmerge: sequential (as set)\n"
+                 "set: adaptive\nhold: %s\nmerge: while found (as set)\n"
                  "cheap submission: yes\n" % effect)
 
     def learnt(self, text, hctx=0, disk="nvme0n1"):
@@ -363,7 +361,7 @@ class Adaptive(Tree):
         for name, value in {
                 "group": 4, "pinned": 0, "state": "parked", "lookup": 0,
                 "sample_flushes": 500, "iops": 1e6, "response_us": 127.5,
-                "requests_per_flush": 4}.items():
+                "ios_per_flush": 4}.items():
             self.assertEqual(queue[name], value, name)
 
     def test_table(self):
@@ -373,7 +371,7 @@ class Adaptive(Tree):
                          "hardware queue:")
         self.assertEqual(lines[1].split(), list(self.tool.QUEUE_HEADER))
         self.assertEqual(lines[2].split(), [
-            "0", "4", "parked", "no", "no", "1000000", "127.5", "4.0"])
+            "0", "4", "parked", "no", "1000000", "127.5", "4.0"])
         self.assertEqual(len(lines[1]), len(lines[2]))
         self.assertIn("has no sample of 1 hardware queues", lines[3])
         self.assertEqual(len(lines), 4)
@@ -400,12 +398,12 @@ class Adaptive(Tree):
     def test_pinned_without_a_sample(self):
         for hctx in range(2):
             self.learnt("group 8\npinned 8\nstate measure\n"
-                        "sample_ns_per_request 0\nsample_response_ns 0\n"
-                        "sample_requests 0\nsample_flushes 0\n", hctx)
+                        "sample_ns_per_io 0\nsample_response_ns 0\n"
+                        "sample_ios 0\nsample_flushes 0\n", hctx)
         group, lines = self.table()
         self.assertEqual(group, "8")
         self.assertEqual(lines[2].split(), [
-            "0", "pinned", "8", "measure", "-", "-", "-", "-", "-"])
+            "0", "pinned", "8", "measure", "-", "-", "-", "-"])
 
     def test_no_response_time_in_the_sample(self):
         self.learnt(LEARNT.replace("sample_response_ns 127500",
@@ -413,15 +411,15 @@ class Adaptive(Tree):
         self.assertIsNone(self.json()["hctx"]["0"]["response_us"])
 
     def test_no_sample_at_all(self):
-        self.learnt(LEARNT.replace("sample_requests 2000",
-                                   "sample_requests 0"))
+        self.learnt(LEARNT.replace("sample_ios 2000",
+                                   "sample_ios 0"))
         group, lines = self.table()
         self.assertEqual(group, "-")
         self.assertEqual(len(lines), 1)
         self.assertIn("no sample of 2 hardware queues", lines[0])
 
     def test_no_memory(self):
-        self.learnt("")
+        self.learnt("state off\n")
         self.assertEqual(self.json()["hctx"]["0"], {})
         group, lines = self.table()
         self.assertEqual(group, "-")
@@ -458,10 +456,10 @@ class Adaptive(Tree):
         self.assertEqual(self.json()["hctx"]["0"]["taste"], "sweet and sour")
 
     def test_lines_that_a_later_kernel_lacks(self):
-        self.learnt("sample_requests 2000\n")
+        self.learnt("sample_ios 2000\n")
         group, lines = self.table()
         self.assertEqual(group, "-")
-        self.assertEqual(lines[2].split(), ["0"] + ["-"] * 7)
+        self.assertEqual(lines[2].split(), ["0"] + ["-"] * 6)
 
     def test_prometheus(self):
         _, out, _ = self.run_tool("--prometheus", "nvme0n1", "nullb0")

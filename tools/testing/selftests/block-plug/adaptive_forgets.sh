@@ -86,7 +86,7 @@ forgets_at_once()
 	"$@" || return
 	expect_new "$disk"
 	expect_text pinned "$(line_of "$disk" pinned)" 0
-	expect_text sample_requests "$(line_of "$disk" sample_requests)" 0
+	expect_text sample_ios "$(line_of "$disk" sample_ios)" 0
 	expect_text mode "$(attr "$(knob "$disk")")" adaptive
 	watch
 	# shellcheck disable=SC2086 # a list of options

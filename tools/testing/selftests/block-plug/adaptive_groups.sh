@@ -3,11 +3,14 @@
 # shellcheck shell=dash
 #
 # Description: debugfs pins the group size of "adaptive", and refuses what is no
-# size; plugs then send out groups of exactly that size, but for what is
-# sequential, large, or shared with another disk.
+# size; plugs then send out groups of exactly that size, but for what is large,
+# or shared with another disk. While merges are found, a full group waits for
+# the next request that joins none.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+# shellcheck source=adaptive_lib.sh
+. "${0%/*}/adaptive_lib.sh"
 
 DISK=bp0
 N=64
@@ -26,19 +29,27 @@ expect_pin()
 {
 	expect_text "pinned" "$(adaptive_line $DISK pinned)" "$1"
 	expect_text "group" "$(adaptive_line $DISK group)" "$2"
-	expect_text "first_at_once" "$(adaptive_line $DISK first_at_once)" 0
+}
+
+# Before it was ever on "adaptive" there is nothing to pin.
+starts_off()
+{
+	expect_text "permissions" "$(stat -c %a "$FILE")" 600
+	expect_text "what it says" "$(cat "$FILE")" "state off"
+	ensure_write_fails "$FILE" 8 "it was never on adaptive" \
+		"Operation not supported"
+	ensure_write_fails "$FILE" 33 "a plug holds 32"
 }
 
 starts_as_always()
 {
 	local word
 
+	set_mode $DISK adaptive || return 1
 	expect_pin 0 32
 	expect_text "lookup" "$(adaptive_line $DISK lookup)" 1
 	expect_text "state" "$(adaptive_line $DISK state)" measure
-	expect_text "permissions" "$(stat -c %a "$FILE")" 600
-	for word in ns requests ns_per_request response_ns flushes \
-		    merged; do
+	for word in ns ios ns_per_io response_ns flushes merged; do
 		expect_text "sample_$word" \
 			"$(adaptive_line $DISK sample_$word)" 0
 	done
@@ -48,7 +59,7 @@ pins_each_size()
 {
 	local size=32
 
-	set_mode $DISK "$1" || return 1
+	set_mode $DISK adaptive || return 1
 	while [ $size -gt 0 ]; do
 		pin_group $DISK $size
 		expect_pin $size $size
@@ -58,10 +69,24 @@ pins_each_size()
 	expect_pin 0 32
 }
 
+# pins_later MODE: where it shows nothing, until "adaptive" is there
+pins_later()
+{
+	local size
+
+	for size in 1 7 32; do
+		set_mode $DISK "$1" && pin_group $DISK $size || return 1
+		expect_text "what it says on $1" "$(cat "$FILE")" "state off"
+		set_mode $DISK adaptive || return 1
+		expect_pin $size $size
+	done
+	pin_group $DISK 0
+}
+
 # Only the hardware queue that the file belongs to.
 pins_one_queue()
 {
-	pin_group $DISK 0
+	set_mode $DISK adaptive && pin_group $DISK 0 || return 1
 	echo 4 >"$FILE"
 	expect_text "group of hctx0" "$(adaptive_line $DISK group 0)" 4
 	expect_text "group of hctx1" "$(adaptive_line $DISK group 1)" 32
@@ -99,15 +124,18 @@ outlives_the_mode()
 	pin_group $DISK 0
 }
 
-# A controller that decided nothing must say so.
-pinned_decides_nothing()
+# A controller that decided nothing must say so. That bios do not merge is no
+# decision on the size.
+pinned_decides_no_size()
 {
 	set_mode $DISK adaptive && pin_group $DISK 4 || return 1
 	trace_start blk_plug_policy:blk_plug_policy_decide \
 		blk_plug_policy:blk_plug_policy_sample
 	load -s $BATCH -c $BATCH -d 128 -n $((BATCH * 1000)) /dev/$DISK
 	trace_end
-	expect_text "decisions" "$(grep -c policy_decide: "$TMP/trace")" 0
+	expect_text "decisions" "$(decisions | sort -u)" "4 4 measure"
+	expect_text "lookup, where nothing merges" \
+		"$(line_of $DISK lookup)" 0
 	expect_count "samples" "$(grep -c policy_sample: "$TMP/trace")" 1 1000
 }
 
@@ -128,10 +156,19 @@ each_pin_refusal()
 
 # --- what plugs do ----------------------------------------------------------
 
+# pinned SIZE LOAD-OPTION...: the disk, after it has seen from this load whether
+# bios merge
+pinned()
+{
+	set_fresh $DISK adaptive && pin_group $DISK "$1" || return 1
+	shift
+	sees $DISK "$@"
+}
+
 # counts SIZE ACCESS BS REQUESTS GROUPS LOOKUPS, per 32 I/Os of a batch
 counts()
 {
-	set_mode $DISK adaptive && pin_group $DISK "$1" || return 1
+	pinned "$1" -a "$2" -b "$3" || return
 	measure $DISK -a "$2" -b "$3" -s $BATCH -c $BATCH -d 128 \
 		-n $((BATCH * N)) /dev/$DISK || return
 	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N))
@@ -140,17 +177,16 @@ counts()
 	fi
 }
 
-# traced SIZE BS NR...: the groups of a plug of 32, oldest first, that the
+# traced SEEN SIZE NR...: the groups of a plug of 32, oldest first, that the
 # policy sent out; the plug's end sends out the rest
 traced()
 {
-	local bs="$2" first
+	local first
 
-	set_mode $DISK adaptive && pin_group $DISK "$1" || return 1
+	pinned "$2" -a "$1" || return
 	shift 2
 	trace_start blk_plug_policy:blk_plug_policy_group
-	PIN="taskset 1" load -b "$bs" -s $BATCH -c $BATCH -n $BATCH \
-		-d $BATCH /dev/$DISK
+	load -s $BATCH -c $BATCH -n $BATCH -d $BATCH /dev/$DISK
 	trace_end
 	first=$(sed -n 's/.*policy_group:.* nr=//p' "$TMP/trace" | tr '\n' ' ')
 	expect_text "groups in the trace" "$first" "$*${1:+ }"
@@ -180,22 +216,23 @@ run()
 	NEXT=$((NEXT + 1))
 }
 
-# plug GROUP REQUESTS GROUPS PART...: one plug of these parts, "ios 4 3" ...
+# plug SEEN GROUP REQUESTS GROUPS PART...: one plug of these parts, "ios 4 3" ...
+# after random or sequential I/O
 plug()
 {
-	local group="$1" requests="$2" groups="$3" part
+	local seen="$1" group="$2" requests="$3" groups="$4" part
 
-	shift 3
+	shift 4
 	LIST=
 	NEXT=0
 	for part; do
 		$part
 	done
-	set_mode $DISK adaptive && pin_group $DISK "$group" || return 1
+	pinned "$group" -a "$seen" || return
 	REQUESTS=$(requests_of $DISK)
 	profile_start null_queue_rqs
 	# shellcheck disable=SC2086 # a list
-	submit_list $LIST || failed "submit_list: exit $?"
+	$PIN submit_list $LIST || failed "submit_list: exit $?"
 	profile_end
 	expect_count "requests" $(($(requests_of $DISK) - REQUESTS)) \
 		"$requests" "$requests"
@@ -207,7 +244,7 @@ plug()
 large_without_merges()
 {
 	set_attr /sys/block/$DISK/queue/nomerges 2 &&
-	plug 32 "$@"
+	plug seq 32 "$@"
 	set_attr /sys/block/$DISK/queue/nomerges 0
 }
 
@@ -252,16 +289,17 @@ each_nvme()
 
 	for disk in $NVME_DISKS; do
 		prepare "$disk"
-		check "$disk: 1 rings 31 doorbells"  doorbells "$disk"  1 31
+		check "$disk: 1 rings 32 doorbells"  doorbells "$disk"  1 32
 		check "$disk: 8 rings 4 doorbells"   doorbells "$disk"  8  4
 		check "$disk: 32 rings one doorbell" doorbells "$disk" 32  1
 		pin_group "$disk" 0
 	done
 }
 
+# One of them was never on "adaptive".
 make_disks()
 {
-	null_create $DISK && null_create bp1
+	null_create $DISK && null_create bp1 && set_mode bp1 adaptive
 }
 
 NEWLINE='
@@ -272,26 +310,29 @@ require root knob debugfs profiler trace plug_load submit_list \
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 NVME_DISKS=$(nvme_if_any)
 # shellcheck disable=SC2086 # a list
-plan $((57 + 3 * $(count_words $NVME_DISKS)))
+plan $((70 + 3 * $(count_words $NVME_DISKS)))
 
-check "a new disk starts as always" starts_as_always
-check "takes each size on adaptive" pins_each_size adaptive
-check "takes each size on always" pins_each_size always
+check "a new disk shows and takes nothing" starts_off
+check "adaptive starts as always" starts_as_always
+check "takes each size" pins_each_size
+for mode in always never seq-small; do
+	check "takes a size on $mode, for later" pins_later $mode
+done
 check "takes a size for one hardware queue" pins_one_queue
 each_pin_refusal
 check "a pin outlives the mode" outlives_the_mode
-check "with a pin nothing is decided" pinned_decides_nothing
+check "with a pin no size is decided" pinned_decides_no_size
 
-# Until a plug has sent out something, it holds two: a pair shows whether bios
-# merge. A lookup comes with each filling.
+# Where nothing merges, the first bio of a plug looks, which costs nothing, and
+# the second of each group.
 #                                        size access bs  req grp look
-check "1: random 4K, a pair and 30" counts  1 rand 4k    32  31 31
-check "2: random 4K" counts                 2 rand 4k    32  16 16
-check "4: random 4K" counts                 4 rand 4k    32   8  8
-check "8: random 4K" counts                 8 rand 4k    32   4  4
-check "16: random 4K" counts               16 rand 4k    32   2  2
-check "32: random 4K" counts               32 rand 4k    32   1  1
-check "3: random 4K, and a rest" counts     3 rand 4k    32  11 11
+check "1: random 4K" counts                 1 rand 4k    32  32  1
+check "2: random 4K" counts                 2 rand 4k    32  16 17
+check "4: random 4K" counts                 4 rand 4k    32   8  9
+check "8: random 4K" counts                 8 rand 4k    32   4  5
+check "16: random 4K" counts               16 rand 4k    32   2  3
+check "32: random 4K" counts               32 rand 4k    32   1  2
+check "3: random 4K, and a rest" counts     3 rand 4k    32  11 12
 check "31: random 4K, and a rest" counts   31 rand 4k    32   2  2
 check "1: sequential 4K merges" counts      1 seq  4k     1   1 32
 check "2: sequential 4K merges" counts      2 seq  4k     1   1 32
@@ -299,42 +340,62 @@ check "4: sequential 4K merges" counts      4 seq  4k     1   1 32
 check "8: sequential 4K merges" counts      8 seq  4k     1   1 32
 check "16: sequential 4K merges" counts    16 seq  4k     1   1 32
 check "32: sequential 4K merges" counts    32 seq  4k     1   1 32
+check "1: sequential 32K merges" counts     1 seq  32k    2   2 32
 check "8: sequential 32K merges" counts     8 seq  32k    2   2 32
+check "1: sequential 64K merges" counts     1 seq  64k    4   4 32
 check "8: sequential 64K merges" counts     8 seq  64k    4   4 32
 check "8: sequential 4K, nomerges=2" sequential_without_merges
-check "1: random 128K goes out singly" counts  1 rand 128k 32 32 31
+check "1: random 128K goes out singly" counts  1 rand 128k 32 32 1
 
-check "1 is traced" traced 1 4k \
-	2 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1
-check "2 is traced" traced 2 4k 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2
-check "8 is traced" traced 8 4k 8 8 8 8
+ONES="1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
+TWOS="2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"
+# shellcheck disable=SC2086 # lists
+{
+	check "1 is traced" traced rand 1 $ONES 1
+	check "2 is traced" traced rand 2 $TWOS 2
+	check "1 is traced, the last one waits" traced seq 1 $ONES
+	check "2 is traced, the last ones wait" traced seq 2 $TWOS
+}
+check "8 is traced" traced rand 8 8 8 8 8
+check "8 is traced, the last ones wait" traced seq 8 8 8 8
 check "12 is traced, and what the plug's end sends out is not" \
-	traced 12 4k 12 12
-check "32 is not the policy's" traced 32 4k
+	traced rand 12 12 12
+check "32 is not the policy's" traced rand 32
+check "32 is not the policy's, either" traced seq 32
 
-#                                          size req grp
-check "4: sequential behind random" plug      4  17  5 "ios 4 16" "run 4 16"
-check "32: sequential behind random" plug    32  17  1 "ios 4 16" "run 4 16"
-check "2: sequential behind random" plug      2  17  9 "ios 4 16" "run 4 16"
-check "8: random behind sequential" plug      8  17  3 "run 4 16" "ios 4 16"
-check "4: random, sequential, random" plug    4   7  2 "ios 4 2" "run 4 8" \
+# While merges are found.
+#                                         seen size req grp
+check "4: sequential behind random" plug  seq  4  17  5 "ios 4 16" "run 4 16"
+check "32: sequential behind random" plug seq 32  17  1 "ios 4 16" "run 4 16"
+check "2: sequential behind random" plug  seq  2  17  9 "ios 4 16" "run 4 16"
+check "8: random behind sequential" plug  seq  8  17  3 "run 4 16" "ios 4 16"
+check "4: random, sequential, random" plug seq 4   7  2 "ios 4 2" "run 4 8" \
 	"ios 4 4"
-check "1: a run after a single merges no more" \
-	plug					1   11 10 "ios 4 3" "run 4 8"
-check "1: a plug of three" plug			1   3  2 "ios 4 3"
+check "1: a run after singles merges" plug seq 1   4  4 "ios 4 3" "run 4 8"
+check "1: a plug of three" plug		  seq  1   3  3 "ios 4 3"
 check "8: the size of requests does not count" \
-	plug					8   9  2 "ios 4 4" "ios 64 3" \
+	plug				  seq  8   9  2 "ios 4 4" "ios 64 3" \
 	"ios 124 2"
-check "8: a large one ends a group" plug      8   8  2 "ios 4 3" "ios 128 1" \
+check "8: a large one ends a group" plug  seq  8   8  2 "ios 4 3" "ios 128 1" \
 	"ios 4 4"
-check "8: a large one is the first" plug      8  12  3 "ios 128 1" "ios 4 11"
+check "8: a large one is the first" plug  seq  8  12  3 "ios 128 1" "ios 4 11"
 check "32: large ones leave with what is held" \
-	plug				       32   8  3 "ios 4 4" "ios 128 2" \
+	plug				  seq 32   8  3 "ios 4 4" "ios 128 2" \
 	"ios 4 2"
 check "32: large ones are held without merges, as under always" \
 	large_without_merges			   8  1 "ios 128 8"
-check "8: two runs are two requests" plug     8   2  1 "run 4 8" "run 4 8"
-check "1: two runs are two groups" plug       1   9  8 "run 4 8" "run 4 8"
+check "8: two runs are two requests" plug seq  8   2  1 "run 4 8" "run 4 8"
+check "1: two runs are two requests" plug seq  1   2  2 "run 4 8" "run 4 8"
+
+# While none are found: a group's second bio looks, and so do those after it, as
+# long as they join its first.
+check "1: random, a run does not merge" plug rand 1 11 11 "ios 4 3" "run 4 8"
+check "4: random, sequential, random, where none merged" \
+	plug				  rand 4   9  3 "ios 4 2" "run 4 8" \
+	"ios 4 4"
+check "8: a run merges if it is first" plug rand 8 9  2 "run 4 8" "run 4 8"
+check "32: a run merges if it is first, and holds" \
+	plug				  rand 32  9  1 "run 4 8" "run 4 8"
 
 check "4: with a disk on always, all is held" two_disks always 16 2
 check "4: with a disk on adaptive, all is held" two_disks adaptive 16 2

@@ -29,6 +29,24 @@ hctx_of()
 	done
 }
 
+# sees DISK LOAD-OPTION...: loads it until its queue has taken the first sample
+# since set_fresh, which is how it knows whether bios merge
+sees()
+{
+	local disk="$1" tries=100
+
+	shift
+	until [ "$(line_of "$disk" sample_ios)" -gt 0 ]; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || {
+			failed "$disk takes no samples"
+			return 1
+		}
+		load "$@" -s "$BATCH" -c "$BATCH" -d 128 -n $((BATCH * 4)) \
+			"/dev/$disk" || return
+	done
+}
+
 watch()
 {
 	trace_start blk_plug_policy:blk_plug_policy_sample \
@@ -44,7 +62,25 @@ look()
 # samples FIELD...: these fields of each sample in the trace, a line each
 samples()
 {
-	awk -v names="$*" '/policy_sample:/ {
+	samples_matching policy_sample: "$@"
+}
+
+# samples_of DISK FIELD...: likewise, of one disk
+samples_of()
+{
+	local dev
+
+	dev=$(tr : , <"/sys/block/$1/dev")
+	shift
+	samples_matching "policy_sample: $dev " "$@"
+}
+
+samples_matching()
+{
+	local text="$1"
+
+	shift
+	awk -v text="$text" -v names="$*" 'index($0, text) {
 		n = split(names, name, " ")
 		for (i = 1; i <= NF; i++) {
 			split($i, pair, "=")
@@ -55,7 +91,8 @@ samples()
 	}' "$TMP/trace"
 }
 
-# "FROM TO STATE" of each decision
+# "FROM TO STATE" of each decision; from a size to itself where bios turn out to
+# merge or not
 decisions()
 {
 	sed -n 's/.*policy_decide:.* from=\(.*\) to=\(.*\) state=\(.*\)/\1 \2 \3/p' \

@@ -20,6 +20,7 @@ fsyncs()
 	local flushes
 
 	set_mode "$1" "$2" || return 1
+	expect_in_force "$1" "$2"
 	flushes=$(flushes_of "$1")
 	load -r write -a rand-once -z 4m -s $BATCH -c $BATCH -d $BATCH \
 		--fsync $BATCH -S 3 "/dev/$1" || return
@@ -33,6 +34,7 @@ fsyncs()
 synced()
 {
 	set_mode "$1" "$2" || return 1
+	expect_in_force "$1" "$2"
 	trace_start block:block_rq_issue block:block_rq_complete
 	fio_quiet --filename="/dev/$1" --rw=randwrite --bs=4k --size=512k \
 		--direct=1 --sync="$3" --ioengine=io_uring --iodepth="$4" \
@@ -84,19 +86,21 @@ flushed_writes()
 
 each_mode()
 {
-	local mode
+	local disk="$1" mode
 
-	for mode in $(modes_of "$1"); do
-		check "$1: $mode, fsync" fsyncs "$1" "$mode"
-		check "$1: $mode, O_SYNC, one at a time" \
-			synced "$1" "$mode" sync 1
-		check "$1: $mode, O_DSYNC, 32 at a time" \
-			synced "$1" "$mode" dsync 32
+	shift
+	for mode; do
+		check "$disk: $mode, fsync" fsyncs "$disk" "$mode"
+		check "$disk: $mode, O_SYNC, one at a time" \
+			synced "$disk" "$mode" sync 1
+		check "$disk: $mode, O_DSYNC, 32 at a time" \
+			synced "$disk" "$mode" dsync 32
 	done
 }
 
 # A null_blk with a cache of 32 MB needs flushes; one with FUA needs none for a
-# sync write. They may sleep, so that all modes hold as "always": nvme does not.
+# sync write. They may sleep, so that all modes hold as "always", which is all
+# that they are tested in: the other modes are tested on nvme.
 make_disks()
 {
 	null_create bp0 size=64 memory_backed=1 cache_size=32 fua=0 \
@@ -104,13 +108,17 @@ make_disks()
 	null_create bp1 size=64 memory_backed=1 cache_size=32 fua=1
 }
 
-require root knob trace plug_load fio null_blk
+require root knob debugfs trace plug_load fio null_blk
 make_disks || ktap_exit_fail_msg "cannot create the disks"
-DISKS="bp0 bp1 $(nvme_if_any)"
-# shellcheck disable=SC2046,SC2086 # lists
-plan $((3 * $(count_words $DISKS) * $(count_words $(modes_of bp0))))
+DISKS=$(nvme_if_any)
+MODES=$(modes_of bp0)
+# shellcheck disable=SC2086 # lists
+plan $((3 * (2 + $(count_words $DISKS) * $(count_words $MODES))))
+each_mode bp0 always
+each_mode bp1 always
 for disk in $DISKS; do
 	prepare "$disk"
-	each_mode "$disk"
+	# shellcheck disable=SC2086 # a list
+	each_mode "$disk" $MODES
 done
 finish

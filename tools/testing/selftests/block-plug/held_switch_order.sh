@@ -12,6 +12,8 @@
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+# shellcheck source=adaptive_lib.sh
+. "${0%/*}/adaptive_lib.sh"
 
 BEFORE=12
 AFTER=20
@@ -42,12 +44,16 @@ expect_order()
 
 # switched DISK FROM TO GROUP...: the sizes of the groups that the policy sends
 # out, oldest first; what is held at the end is none of its own
+#
+# What "adaptive" has seen last are merges, so that a full group waits for the
+# next request.
 switched()
 {
 	local disk="$1" from="$2" to="$3"
 
 	shift 3
-	set_mode "$disk" "$from" && pin_group "$disk" 8 || return 1
+	set_fresh "$disk" adaptive && pin_group "$disk" 8 &&
+	sees "$disk" -a seq && set_mode "$disk" "$from" || return 1
 	trace_start block:block_rq_issue blk_plug_policy:blk_plug_policy_group
 	taskset 1 switch_in_plug "/dev/$disk" "$(knob "$disk")" \
 		$BEFORE "$to" $AFTER || failed "switch_in_plug: exit $?"
@@ -72,7 +78,8 @@ flipped()
 {
 	rm -f "$TMP/stop"
 	set_attr "/sys/block/$1/queue/nomerges" 2 &&
-	set_mode "$1" "$2" && pin_group "$1" 8 || return 1
+	set_mode "$1" adaptive && pin_group "$1" 8 &&
+	set_mode "$1" "$2" || return 1
 	trace_start block:block_rq_issue
 	background flip_until_stop "$@"
 	# On one CPU, so that the trace has one clock.
@@ -128,7 +135,7 @@ need_switch_in_plug()
 	need_program switch_in_plug
 }
 
-require root knob trace plug_load switch_in_plug taskset null_blk
+require root knob debugfs trace plug_load switch_in_plug taskset null_blk
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 DISKS="bp0 $(nvme_if_any)"
 # shellcheck disable=SC2086 # a list

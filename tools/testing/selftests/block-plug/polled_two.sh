@@ -58,7 +58,8 @@ together()
 # at_once DISK MODE: in groups of 8, or what else the mode makes of 32
 at_once()
 {
-	set_mode "$1" "$2" && pin_group "$1" 8 &&
+	set_mode "$1" "$2" || return 1
+	[ "$2" != adaptive ] || pin_group "$1" 8
 	load -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * 100)) "/dev/$1" &&
 	load -e libaio -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * 100)) \
 		"/dev/$1"

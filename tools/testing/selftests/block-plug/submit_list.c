@@ -4,17 +4,21 @@
  *
  * One call is one plug, so that the test decides what the plug sees: any mix
  * of devices, places and sizes, in this order. Each I/O is a read, direct, or
- * through the page cache if the first I/O of its device says "buffered".
+ * through the page cache if the first I/O of its device says "buffered"; or it
+ * is a discard.
  *
- * Exit: 0 all were read in full, 1 one was not, 2 usage, 4 no io_uring.
+ * Exit: 0 all were done in full, 1 one was not, 2 usage, 4 no io_uring, or no
+ * discards.
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
@@ -24,25 +28,30 @@ enum {
 
 	MAX_DEVS	= 16,
 	ALIGN		= 4096,
+
+	/* The kernel's BLOCK_URING_CMD_DISCARD; libc may be older. */
+	CMD_DISCARD	= _IO(0x12, 0),
 };
 
 static struct dev {
 	const char *path;
-	int fd;
+	int access, fd;
 } devs[MAX_DEVS];
 
-static int open_dev(const char *path, int flags)
+/* Only what is to be discarded from is opened for writing, which udev notices. */
+static int open_dev(const char *path, int access, int flags)
 {
 	struct dev *d;
 
 	for (d = devs; d < devs + MAX_DEVS && d->path; d++) {
-		if (!strcmp(d->path, path))
+		if (!strcmp(d->path, path) && d->access == access)
 			return d->fd;
 	}
 	if (d == devs + MAX_DEVS)
 		errx(EXIT_USAGE, "more than %d devices", MAX_DEVS);
 	d->path = path;
-	d->fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+	d->access = access;
+	d->fd = open(path, access | O_CLOEXEC | flags);
 	if (d->fd < 0)
 		err(EXIT_USAGE, "%s", path);
 	return d->fd;
@@ -60,27 +69,56 @@ static unsigned long long parse_number(const char *text)
 	return n;
 }
 
-static int parse_how(const char *text)
+static bool is_discard(const char *how)
 {
-	if (text && strcmp(text, "buffered"))
-		errx(EXIT_USAGE, "'%s' is not 'buffered'", text);
-	return text ? 0 : O_DIRECT;
+	return how && !strcmp(how, "discard");
 }
 
-/* DEV:OFFSET:SIZE[:buffered] */
-static void prepare(struct io_uring *ring, char *arg)
+static int flags_of(const char *how)
 {
-	const char *path = strsep(&arg, ":");
-	unsigned long long off = parse_number(strsep(&arg, ":"));
-	unsigned long long size = parse_number(strsep(&arg, ":"));
-	int fd = open_dev(path, parse_how(strsep(&arg, ":")));
-	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+	if (!how || is_discard(how))
+		return O_DIRECT;
+	if (strcmp(how, "buffered"))
+		errx(EXIT_USAGE, "'%s' is not 'buffered' or 'discard'", how);
+	return 0;
+}
+
+static void prepare_discard(struct io_uring_sqe *sqe, int fd,
+			    unsigned long long off, unsigned long long size)
+{
+	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, fd, NULL, 0, 0);
+	sqe->cmd_op = CMD_DISCARD;
+	sqe->addr = off;
+	sqe->addr3 = size;
+	io_uring_sqe_set_data64(sqe, 0);
+}
+
+static void prepare_read(struct io_uring_sqe *sqe, int fd,
+			 unsigned long long off, unsigned long long size)
+{
 	void *buf;
 
 	if (posix_memalign(&buf, ALIGN, size))
 		errx(EXIT_IO, "out of memory");
 	io_uring_prep_read(sqe, fd, buf, size, off);
 	io_uring_sqe_set_data64(sqe, size);
+}
+
+/* DEV:OFFSET:SIZE[:buffered|:discard] */
+static void prepare(struct io_uring *ring, char *arg)
+{
+	const char *path = strsep(&arg, ":");
+	unsigned long long off = parse_number(strsep(&arg, ":"));
+	unsigned long long size = parse_number(strsep(&arg, ":"));
+	const char *how = strsep(&arg, ":");
+	int access = is_discard(how) ? O_RDWR : O_RDONLY;
+	int fd = open_dev(path, access, flags_of(how));
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	if (is_discard(how))
+		prepare_discard(sqe, fd, off, size);
+	else
+		prepare_read(sqe, fd, off, size);
 }
 
 static void reap(struct io_uring *ring)
@@ -91,7 +129,8 @@ static void reap(struct io_uring *ring)
 	if (ret)
 		errx(EXIT_IO, "no completion: %s", strerror(-ret));
 	if (cqe->res < 0)
-		errx(EXIT_IO, "read: %s", strerror(-cqe->res));
+		errx(cqe->res == -EOPNOTSUPP ? EXIT_UNSUPPORTED : EXIT_IO,
+		     "I/O: %s", strerror(-cqe->res));
 	if ((__u64)cqe->res != cqe->user_data)
 		errx(EXIT_IO, "%d bytes were read instead of %llu", cqe->res,
 		     (unsigned long long)cqe->user_data);

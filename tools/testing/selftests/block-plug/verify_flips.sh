@@ -5,6 +5,9 @@
 # Description: data verifies while the mode, or the group size of "adaptive",
 # changes 1000 times, at random, under the load.
 #
+# The disks are those of BLOCK_PLUG_DEVS. A null_blk that keeps its data may
+# sleep, and so does as under "always" in every mode.
+#
 # FLIP_SEED repeats the order of modes of an earlier run.
 
 # shellcheck source=lib.sh
@@ -86,9 +89,11 @@ verifies()
 	still_works "$1"
 }
 
-# Whatever was counted or marked on the way: a mode is what it was before.
+# Whatever was counted or marked on the way: a mode is what it was before, and
+# each was in force while they changed.
 still_works()
 {
+	set_mode "$1" adaptive && expect_in_force "$1" adaptive
 	set_mode "$1" always &&
 	load -r write -a rand-once -z 4m "/dev/$1" &&
 	load -r verify -a seq -z 4m "/dev/$1"
@@ -137,20 +142,13 @@ verifies_groups()
 	still_works "$1"
 }
 
-make_disks()
-{
-	null_create bp0 size=64 memory_backed=1 && pin_static_keys
-}
-
 SEED=${FLIP_SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
-require root knob trace plug_load fio null_blk
-make_disks || ktap_exit_fail_msg "cannot create the disks"
-DISKS="bp0 $(nvme_if_any)"
+require root knob debugfs trace plug_load fio null_blk nvme
 # shellcheck disable=SC2086 # a list
-plan $((5 * $(count_words $DISKS)))
-for disk in $DISKS; do
+plan $((5 * $(count_words $NVME)))
+for disk in $NVME; do
 	prepare "$disk"
-	pin_static_keys
+	pin_static_keys || ktap_exit_fail_msg "cannot create bppin"
 	check "$disk: random writes verify" verifies "$disk" randwrite 1000
 	check "$disk: sequential writes verify" verifies "$disk" write 1000
 	check "$disk: writes verify while the static key changes" \

@@ -5,7 +5,8 @@
 # Description: data written in each mode, at random and sequentially, reads back
 # as it was written.
 #
-# The disks are those of BLOCK_PLUG_DEVS, and a null_blk that keeps its data.
+# The disks are those of BLOCK_PLUG_DEVS. A null_blk that keeps its data may
+# sleep, and so does as under "always" in every mode.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
@@ -20,6 +21,7 @@ own_pattern()
 
 	SEED=$((SEED + 1))
 	set_mode "$1" "$2" || return 1
+	expect_in_force "$1" "$2"
 	# shellcheck disable=SC2086 # a list of options
 	load -r write -a "$3" -b "$4" $what --fsync 256 -S $SEED "/dev/$1" &&
 	load -r verify -a "$3" -b "$4" $what -S $SEED "/dev/$1" &&
@@ -30,6 +32,7 @@ own_pattern()
 fio_pattern()
 {
 	set_mode "$1" "$2" || return 1
+	expect_in_force "$1" "$2"
 	fio_quiet --filename="/dev/$1" --rw="$3" --bs=4k --size=4m --direct=1 \
 		--ioengine=io_uring --iodepth=64 --iodepth_batch_submit=32 \
 		--iodepth_batch_complete_min=16 --fsync=128 --verify=crc32c \
@@ -51,13 +54,10 @@ each_mode()
 	done
 }
 
-require root knob plug_load fio null_blk
-null_create bp0 size=64 memory_backed=1 ||
-	ktap_exit_fail_msg "cannot create bp0"
-DISKS="bp0 $(nvme_if_any)"
+require root knob debugfs plug_load fio nvme
 # shellcheck disable=SC2046,SC2086 # lists
-plan $((5 * $(count_words $DISKS) * $(count_words $(modes_of bp0))))
-for disk in $DISKS; do
+plan $((5 * $(count_words $NVME) * $(count_words $(modes_of "${NVME%% *}"))))
+for disk in $NVME; do
 	prepare "$disk"
 	each_mode "$disk"
 done

@@ -47,6 +47,7 @@ enum {
 	UINT_BYTES	= 34,		/* kstrtouint_from_user() looks at */
 	ATTRIBUTE_BYTES	= 23,		/* simple_attr_write() does */
 	REFUSED		= -1,
+	OFF		= -2,		/* the file says that it says nothing */
 };
 
 enum kind {
@@ -210,9 +211,9 @@ static bool is_gone(const struct knob *knob, int error)
 {
 	if (!knob->goes)
 		return false;
-	/* counting can not be switched while the hardware queues change */
+	/* these can not be switched while the hardware queues change */
 	if (error == EBUSY)
-		return knob->kind == STATS_ENABLED;
+		return knob->kind == STATS_ENABLED || knob->kind == POLICY;
 	return error == ENOENT || error == ENODEV ||
 		(error == EIO && !kinds[knob->kind].sysfs);
 }
@@ -292,19 +293,21 @@ static bool doorbells_only(const char *text)
 	return true;
 }
 
-/* What is pinned. */
+/* What is pinned; OFF where another mode is in force. */
 static long long adaptive(const char *text)
 {
-	unsigned int group, pinned;
+	unsigned int group, pinned, lookup;
 
-	if (sscanf(text, "group %u pinned %u first_at_once", &group,
-		   &pinned) != 2 || group < 1 || group > 32 || pinned > 32 ||
-	    (pinned && group != pinned))
+	if (!strcmp(text, "state off\n"))
+		return OFF;
+	if (sscanf(text, "group %u pinned %u lookup %u state", &group, &pinned,
+		   &lookup) != 3 || group < 1 || group > 32 || pinned > 32 ||
+	    lookup > 1 || (pinned && group != pinned))
 		return REFUSED;
 	return pinned;
 }
 
-/* The value that a file says, REFUSED if it has another form. */
+/* The value that a file says, OFF, or REFUSED if it has another form. */
 static long long parse(enum kind kind, const char *text)
 {
 	switch (kind) {
@@ -514,6 +517,12 @@ static void read_part(struct task *task, struct knob *knob, int fd)
 		found("%s: read of %zu bytes: %zd", knob->path, size, got);
 }
 
+/* Before "adaptive" was there for the first time, there is nothing to pin. */
+static bool is_too_early(enum kind kind, int error)
+{
+	return kind == HCTX_ADAPTIVE && error == EOPNOTSUPP;
+}
+
 static void judge_write(const struct knob *knob, const char *text, size_t size,
 			ssize_t got, int error, long long wanted)
 {
@@ -524,6 +533,8 @@ static void judge_write(const struct knob *knob, const char *text, size_t size,
 		found("%s: takes '%.40s' (%zu bytes)", knob->path, text, size);
 	else if (got >= 0 && (size_t)got != taken)
 		found("%s: takes %zd of %zu bytes", knob->path, got, size);
+	else if (got < 0 && wanted != REFUSED && is_too_early(knob->kind, error))
+		return;
 	else if (got < 0 && wanted != REFUSED)
 		found("%s: refuses '%.40s' (%zu bytes): %s", knob->path, text,
 		      size, strerror(error));
@@ -571,8 +582,7 @@ static void write_alone(struct task *task, struct knob *knob, int fd)
 	after = read_knob(task, knob, fd);
 	pthread_rwlock_unlock(&knob->lock);
 	alone++;
-	if (knob->goes || knob->kind == HCTX_POLICY || before == REFUSED ||
-	    after == REFUSED)
+	if (knob->goes || knob->kind == HCTX_POLICY || before < 0 || after < 0)
 		return;
 	if (set == REFUSED && after != before)
 		found("%s: %lld became %lld by what was refused: '%.40s'",

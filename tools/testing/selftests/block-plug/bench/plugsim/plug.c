@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "plug.h"
 
-/* Never fills: held for as long as without a policy. */
-#define HOLD	(PLUG_MAX + 1)
-
-/* As blk_plug_policy_bind(). */
+/* As __blk_plug_policy_bind(). */
 static void bind(struct plug *plug, const struct decision *decided)
 {
 	plug->group = decided->group;
-	if (!plug->begun && decided->first)
-		plug->group = 1;
-	else if (!plug->begun && decided->pair)
-		plug->group = 2;
-	if (plug->group >= PLUG_MAX)
-		plug->group = HOLD;
-	plug->begun = true;
 	plug->random = decided->random;
 }
 
@@ -22,6 +12,14 @@ static void bind(struct plug *plug, const struct decision *decided)
 static bool looks(const struct plug *plug)
 {
 	return !plug->random || plug->nr == 1;
+}
+
+/* Does what is held leave before another request comes? */
+static bool is_full(const struct plug *plug, u32 size)
+{
+	return plug->nr && (plug->nr >= PLUG_MAX ||
+			    (!plug->random && plug->nr >= plug->group) ||
+			    plug->ios[plug->nr - 1] * size >= PLUG_FLUSH_SIZE);
 }
 
 /**
@@ -36,24 +34,19 @@ enum plug_did plug_add(struct plug *plug, const struct decision *decided,
 		       u64 pos, u32 size, u32 max_size)
 {
 	u32 *newest = plug->nr ? &plug->ios[plug->nr - 1] : NULL;
-	bool continues = newest && pos != PLUG_NOWHERE && pos == plug->end;
 
-	if (continues && looks(plug) && (*newest + 1) * size <= max_size) {
+	if (newest && pos != PLUG_NOWHERE && pos == plug->end && looks(plug) &&
+	    (*newest + 1) * size <= max_size) {
 		++*newest;
 		plug->end++;
 		return PLUG_JOINED;
 	}
-	if (newest && (plug->nr >= PLUG_MAX || *newest * size >=
-		       PLUG_FLUSH_SIZE))
+	if (is_full(plug, size))
 		return PLUG_FULL;
 	if (!newest)
 		bind(plug, decided);
 	plug->ios[plug->nr++] = 1;
 	plug->end = pos == PLUG_NOWHERE ? pos : pos + 1;
-	if (plug->nr < plug->group)
-		return PLUG_HELD;
-	if (!continues)
-		return PLUG_FILLED;
-	plug->group = HOLD;
-	return PLUG_HELD;
+	return plug->random && plug->nr >= plug->group ? PLUG_FILLED :
+		PLUG_HELD;
 }

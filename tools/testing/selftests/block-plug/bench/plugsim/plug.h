@@ -18,15 +18,13 @@
 /**
  * struct decision - what holds for plugs that are begun now
  * @group:	requests that leave at a time
- * @random:	only the second I/O of a group looks for a request to join
- * @first:	the first request of a submission leaves at once
- * @pair:	its first two requests leave together
+ * @random:	only the second I/O of a group looks for a request to join, and a
+ *		group leaves when it is full; else when the next request comes,
+ *		which may join it
  */
 struct decision {
 	u32 group;
 	bool random;
-	bool first;
-	bool pair;
 };
 
 /**
@@ -35,7 +33,6 @@ struct decision {
  * @ios:	I/Os of each
  * @end:	where the newest ends
  * @group:	requests that will leave
- * @begun:	it has held something before, or does
  * @random:	as decided when it was empty
  */
 struct plug {
@@ -43,7 +40,6 @@ struct plug {
 	u32 ios[PLUG_MAX];
 	u64 end;
 	u32 group;
-	bool begun;
 	bool random;
 };
 

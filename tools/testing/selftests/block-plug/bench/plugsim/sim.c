@@ -56,6 +56,7 @@ enum state {
  * @inflight:	I/Os that it has submitted and not seen complete
  * @size:	I/Os of its next submission
  * @left:	I/Os of this submission that are not prepared yet
+ * @prepared:	the next one is a request that waits for room in the plug
  * @stream:	where each of its streams goes on
  * @pos:	where its next I/O is
  * @plug:	what its plug holds
@@ -82,6 +83,7 @@ struct task {
 	u32 inflight;
 	u32 size;
 	u32 left;
+	bool prepared;
 	u64 stream[MAX_STREAMS];
 	u64 pos;
 	struct plug plug;
@@ -375,7 +377,7 @@ static void trace_sample(const struct sim *sim, const struct hctx *hctx,
 	       (unsigned long long)now, (long)(hctx - sim->hctxs), a->group,
 	       s->nr * 1e9 / s->ns,
 	       s->waits ? (double)s->wait_ns / s->waits : 0,
-	       a->first, a->merge, a->epoch);
+	       0, a->merge, a->epoch);
 	printf("%llu\t%llu\t%u\t%u\t%u\t%u\t%d\t%u\n",
 	       (unsigned long long)s->ns, (unsigned long long)s->wait_ns, s->nr,
 	       s->waits, s->flushes, s->merged, hctx->loop.sparse,
@@ -451,12 +453,9 @@ static u64 cpu(struct sim *sim, u64 ns)
 static struct decision decision(const struct sim *sim, const struct task *task)
 {
 	const struct blk_plug_adaptive *a = &task->hctx->adaptive;
-	u32 group = sim->config->group;
 
-	if (group)
-		return (struct decision){ .group = group };
-	return (struct decision){ .group = a->group, .random = !a->merge,
-				  .first = a->first, .pair = a->pair };
+	return (struct decision){ .group = sim->config->group ?: a->group,
+				  .random = !a->merge };
 }
 
 /* Where the task's next I/O is, in I/Os. */
@@ -469,6 +468,13 @@ static void draw_pos(const struct sim *sim, struct task *task)
 						   load->streams)]++;
 	else
 		task->pos = PLUG_NOWHERE;
+}
+
+/* After a request as large as that, "always" reads the clock again. */
+static void full(const struct phase *phase, struct task *task)
+{
+	if (task->plug.ios[task->plug.nr - 1] * phase->size >= PLUG_FLUSH_SIZE)
+		task->sent = BATCH;
 }
 
 /* Until the plug is to be sent out, or all I/Os are in it. */
@@ -484,12 +490,13 @@ static void prepare(struct sim *sim, struct task *task)
 		enum plug_did did = plug_add(&task->plug, &decided, task->pos,
 					     phase->size, phase->max_size);
 
-		if (did == PLUG_FULL) {
-			/* then "always" reads the clock again */
-			task->sent = BATCH;
+		if (!task->prepared)
+			ns += did == PLUG_JOINED ? phase->join : phase->submit;
+		task->prepared = did == PLUG_FULL;
+		if (task->prepared) {
+			full(phase, task);
 			break;
 		}
-		ns += did == PLUG_JOINED ? phase->join : phase->submit;
 		task->left--;
 		draw_pos(sim, task);
 		if (did == PLUG_FILLED)
@@ -521,8 +528,10 @@ static void count_flush(struct sim *sim, struct task *task)
 	sim->flushes++;
 	sim->requests += plug->nr;
 	since->flushes++;
-	since->nr += plug->nr;
-	since->merged += plug->ios[plug->nr - 1] > 1;
+	for (u32 i = 0; i < plug->nr; i++) {
+		since->nr += plug->ios[i];
+		since->merged += plug->ios[i] - 1;
+	}
 }
 
 static void await(struct sim *sim, struct task *task)
@@ -550,8 +559,7 @@ static void send(struct sim *sim, struct task *task)
 		task->inflight += io.ios;
 	}
 	count_flush(sim, task);
-	if (!sim->config->group)
-		hctx_sample(sim, task->hctx, task->now);
+	hctx_sample(sim, task->hctx, task->now);
 	task->sent += plug->nr;
 	if (task->sent >= BATCH)
 		task->sent = 0;
@@ -840,7 +848,8 @@ static bool sim_init(struct sim *sim, const struct config *config)
 	init_tasks(sim, depth);
 	phase_begin(sim, config->phases, 0);
 	for (u32 i = 0; i < config->hctxs; i++)
-		blk_plug_adaptive_init(&sim->hctxs[i].adaptive);
+		blk_plug_adaptive_init(&sim->hctxs[i].adaptive,
+				       sim->config->group);
 	return true;
 }
 
@@ -888,7 +897,7 @@ bool sim_run(const struct config *config, bool trace, struct result *result)
 	if (!sim)
 		return false;
 	sim->result = result;
-	sim->trace = trace && !config->group;
+	sim->trace = trace;
 	good = sim_init(sim, config);
 	while (good && !sim->over) {
 		step(sim, sim->queue[0]);

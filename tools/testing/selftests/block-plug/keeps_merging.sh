@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: however long it runs, sequential I/O makes as many requests under
+# "adaptive" as under "always".
+#
+# Reproducer: where a plug's 32 I/Os became two requests, of 31 I/Os and of one,
+# these were sent out one by one, which takes less time for each request. More
+# requests are no gain: the time for an I/O is.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+# shellcheck source=adaptive_lib.sh
+. "${0%/*}/adaptive_lib.sh"
+
+IOS=100000
+
+# fio's t/io_uring submits and reaps like this.
+fio_load()
+{
+	$PIN fio --name=block-plug --thread --eta=never --output="$TMP/fio" \
+		--filename="/dev/$1" --rw=read --bs=4k --size=250m \
+		--io_size=$((IOS * 4))k --direct=1 --ioengine=io_uring \
+		--iodepth=128 --iodepth_batch_submit=32 \
+		--iodepth_batch_complete_min=32 --fixedbufs --registerfiles >&2
+}
+
+# Not as regular: what is complete is submitted anew.
+eager_load()
+{
+	load -a seq -s $BATCH -c 1 -d 128 -n $IOS "/dev/$1"
+}
+
+steady_load()
+{
+	load -a seq -s $BATCH -c $BATCH -d 128 -n $IOS "/dev/$1"
+}
+
+# load_of DISK LOAD: sets REQUESTS for 1000 I/Os
+load_of()
+{
+	REQUESTS=$(requests_of "$1")
+	MERGES=$(merges_of "$1")
+	"$2" "$1" || failed "$2 failed"
+	REQUESTS=$(($(requests_of "$1") - REQUESTS))
+	MERGES=$(($(merges_of "$1") - MERGES))
+	expect_count "I/Os" $((REQUESTS + MERGES)) $((IOS * 9 / 10)) \
+		$((IOS * 11 / 10))
+	REQUESTS=$((1000 * REQUESTS / (REQUESTS + MERGES)))
+}
+
+# as_always DISK LOAD: by when its first 100000 I/Os are over, and with the
+# next ones as well
+as_always()
+{
+	local expected pass
+
+	set_mode "$1" always && load_of "$1" "$2" || return
+	expected=$REQUESTS
+	expect_count "requests for 1000 I/Os on always" "$expected" 1 500
+	set_fresh "$1" adaptive || return 1
+	expect_in_force "$1" adaptive
+	for pass in first next; do
+		load_of "$1" "$2"
+		note "$1: $REQUESTS requests for 1000 I/Os, $expected on always"
+		expect_count "requests for the $pass 1000 I/Os" "$REQUESTS" \
+			0 $((expected * 21 / 20 + 1))
+	done
+}
+
+each_disk()
+{
+	check "$1: fio" as_always "$1" fio_load
+	check "$1: submitting what is complete" as_always "$1" eager_load
+	check "$1: submitting 32" as_always "$1" steady_load
+}
+
+# One that splits 32 I/Os in 31 and one, and one that does not.
+make_disks()
+{
+	null_create bp0 submit_queues=1 hw_queue_depth=1023 &&
+	set_attr /sys/block/bp0/queue/max_sectors_kb 124 &&
+	null_create bp1 submit_queues=1 hw_queue_depth=1023
+}
+
+require root knob debugfs plug_load fio taskset null_blk
+make_disks || ktap_exit_fail_msg "cannot create the disks"
+DISKS="bp0 bp1 $(nvme_if_any)"
+# shellcheck disable=SC2086 # a list
+plan $((3 * $(count_words $DISKS)))
+for disk in $DISKS; do
+	[ -d "$NULLB/$disk" ] || prepare "$disk"
+	each_disk "$disk"
+done
+finish
