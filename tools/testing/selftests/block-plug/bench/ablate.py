@@ -28,46 +28,50 @@ SAMPLES = 200                   # of the bootstrap
 
 # {rule: ((text, replacement), ...)}
 RULES = {
-    "time criterion": (
-        ("	if (above(time.mean - need, time.var, SIGMA_3))\n"
-         "		return time.mean > ONE / 4 ? TOO_GOOD : GOOD;\n", ""),
-        ("above(need - time.mean, time.var, SIGMA_2_5) ||\n"
-         "	    above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5)"
-         " ||\n	    ", ""),
-        ("	if (above(-time.mean - PERMILLE(30), time.var, SIGMA_4))\n"
-         "		return SLOWER;\n", ""),
-        ("	if (above(-time.mean, time.var, SIGMA_2_5))\n"
-         "		return SLOWER;\n", "")),
-    "response-time criterion": (
-        ("above(wait.mean - time.mean, time.var + wait.var, SIGMA_2_5) ||\n"
-         "	    above(need - wait.mean, wait.var, SIGMA_3)", "false"),
-        ("nr < HALF_TRIAL || wait.mean > need ?", "nr < TRIAL ?")),
-    "SLOWER parks": (("	if (verdict == SLOWER)\n", "	if (false)\n"),),
-    "HALF": (("		return group / 2;\n", "		return 0;\n"),),
-    "QUARTER": (("		return group / 4;\n", "		return 0;\n"),),
-    "FIRST_BLOCKS": (("FIRST_BLOCKS	= 4,", "FIRST_BLOCKS	= 2,"),),
-    "settled() aborts": (
-        ("	if (a->state != BLK_PLUG_ADAPTIVE_TRY)\n",
-         "	if (true)\n"),),
-    "PAIR": (("a->pair = a->group == 1 &&", "a->pair = false &&"),),
-    "doubted": (("v == TOO_GOOD && !a->doubted", "false"),),
-    "half trial": (("	HALF_TRIAL	= 8,", "	HALF_TRIAL	= 16,"),),
-    "far() resets": (("	if (b->time.nr < BLOCK ||\n", "	if (true ||\n"),),
-    "drifts()": (("	if (drifts(a))\n", "	if (false)\n"),),
-    "DOUBLE": (("			2 * a->group : 0;", "			0 : 0;"),),
+    "time wins": (("	if (trial->nr > 1 &&\n", "	if (false &&\n"),),
+    "time must not be longer": (
+        ("wait > need && (time > 0 || !smaller) ?", "wait > need ?"),),
+    "response time ends": (
+        ("BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
+         "				   trial->nr))",
+         "BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
+         "				   trial->nr) && false)"),),
+    "response time": (
+        ("BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
+         "				   trial->nr))",
+         "BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
+         "				   trial->nr) && false)"),
+        ("wait > need && (time > 0 || !smaller) ?", "time > need ?")),
+    "loss ends": (
+        ("		return BLK_PLUG_ADAPTIVE_SLOWER;\n",
+         "		return BLK_PLUG_ADAPTIVE_GOOD;\n"),),
+    "slower ones untried": (
+        ("slower ? a->group | (a->group - 1) : a->group",
+         "a->group"),),
+    "quarter": (("largest ? group / 4 : 0", "0"),),
+    "half": (("		group / 2,\n", "		0,\n"),),
+    "double": (("largest ? 0 : 2 * a->group", "0"),),
+    "what plugs fill": (
+        ("min(a->group, roundup_pow_of_two(a->fill))", "a->group"),),
+    "a quarter percent less": (
+        ("smaller ? GAIN : -GAIN / 2", "GAIN"),),
+    "what is old fades": (("arm->nr < 2 * TRIAL ? 1 : 2", "1"),),
+    "blocks agree": (
+        ("	if (blk_plug_adaptive_drifts(a)) {", "	if (false) {"),),
+    "another load": (
+        ("	if (++a->odd >= MAX_ODD)\n", "	if (false)\n"),),
+    "odd samples": (
+        ("	if (!blk_plug_adaptive_fits(a, value)) {", "	if (false) {"),),
+    "settle": (("	a->settle = true;\n", "	a->settle = false;\n"),),
+    "settled aborts": (
+        ("	if (a->state == BLK_PLUG_ADAPTIVE_TRY && time > 0 &&\n",
+         "	if (false &&\n"),),
     "patience": (("min(2 * a->patience, MAX_PATIENCE)", "a->patience"),),
-    "asymmetry of need": (("-PERMILLE(5) / 2", "PERMILLE(5)"),),
-    "4x step after park": (
-        ("a->tried = a->group < BLK_PLUG_ADAPTIVE_MAX_GROUP ? BIT(QUARTER) :"
-         " 0;", "a->tried = BIT(QUARTER);"),),
-    "SINGLE": (("		return group > 2;\n", "		return 0;\n"),),
-    "HOME": (("			BLK_PLUG_ADAPTIVE_MAX_GROUP : 0;",
-              "			0 : 0;"),),
-    "fell_into_step()": (
-        ("fell_into_step(a, time) ? a->steps + 1 : 0", "0"),),
-    "FIRST": (("a->first = a->group <", "a->first = false && a->group <"),),
-    "3% clause": (("	if (nr < TRIAL && time.mean >",
-                   "	if (false && time.mean >"),),
+    "lookups of ones": (
+        ("(a->group == 1 && !(++a->samples % RARE))", "false"),),
+    "no lookups": (
+        ("	a->merge = (u64)s->merged * RARE >= looked ||\n",
+         "	a->merge = true ||\n"),),
 }
 
 

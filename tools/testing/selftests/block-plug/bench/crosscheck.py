@@ -211,14 +211,19 @@ def simulate(engine, words, total, warm):
         for seed in range(1, SEEDS + 1))
 
 
+def group_words(policy):
+    """As plugsim takes a policy."""
+    return "group=%d merge=%d" % (GROUPS.get(policy, 0), policy != "never")
+
+
 def predict(engine, profile, point, cost, enter):
     """IOPS of a real machine, as the simulation has them."""
     _, load, policy = point
     depth = int(SHAPES[load].split()[0].partition("=")[2])
     total, warm = (FIO_IOS[load], 0) if load in FIO_IOS else \
         cells.WORKLOADS[load].length(profile, policy)
-    words = "group=%d %s %s %s" % (
-        GROUPS[policy], SHAPES[load], cpu_words(cost, enter),
+    words = "%s %s %s %s" % (
+        group_words(policy), SHAPES[load], cpu_words(cost, enter),
         device_words(profile, cost, GROUPS[policy], depth))
     return profiles.scale(profile) * simulate(engine, words, total, warm)
 
@@ -308,8 +313,9 @@ def judge_merges(report, got, costs, engine):
     for policy, group in (*GROUPS.items(), ("adaptive", 0)):
         load = FIO_SEQ if group else FIO_LEARN
         one = got["bare", load, policy]
-        all_of = engine.run("%s group=%d warm=0 ios=%d" % (
-            seq_words(got, costs), group, FIO_IOS[load]))["all"]
+        all_of = engine.run("%s %s warm=0 ios=%d" % (
+            seq_words(got, costs), group_words(policy),
+            FIO_IOS[load]))["all"]
         if group:
             report.check(abs(one.requests / all_of["requests"] - 1) <= MERGED,
                          "bare %s %s: %.4f requests per I/O, %.4f simulated"

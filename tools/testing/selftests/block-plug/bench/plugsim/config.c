@@ -33,7 +33,8 @@ struct word {
 static const struct word run_words[] = {
 	RUN(seed, 0, ~0ULL, 1, "of the random numbers"),
 	RUN(group, 0, 32, 0,
-	    "requests a plug sends out; 1: never, 32: always, 0: adaptive"),
+	    "requests a plug sends out; 32: always, 0: adaptive"),
+	RUN(merge, 0, 1, 1, "0: no I/O joins a request, as under never"),
 	RUN(hctxs, 1, MAX_HCTXS, 1, "hardware queues"),
 	RUN(tasks, 1, MAX_TASKS, 1, "submitters of each, on a core each"),
 	RUN(cycles, 1, 10000, 1, "times that all phases are run through"),

@@ -68,6 +68,7 @@ struct config {
 	char name[MAX_NAME];
 	u64 seed;
 	u64 group;
+	u64 merge;
 	u64 hctxs;
 	u64 tasks;
 	u64 cycles;

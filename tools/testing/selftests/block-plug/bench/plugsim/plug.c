@@ -5,7 +5,7 @@
 static void bind(struct plug *plug, const struct decision *decided)
 {
 	plug->group = decided->group;
-	plug->random = decided->random;
+	plug->random = decided->random || decided->never;
 }
 
 /* As blk_plug_policy_unrelated(): does an I/O that continues also look? */
@@ -35,8 +35,8 @@ enum plug_did plug_add(struct plug *plug, const struct decision *decided,
 {
 	u32 *newest = plug->nr ? &plug->ios[plug->nr - 1] : NULL;
 
-	if (newest && pos != PLUG_NOWHERE && pos == plug->end && looks(plug) &&
-	    (*newest + 1) * size <= max_size) {
+	if (newest && !decided->never && looks(plug) && pos != PLUG_NOWHERE &&
+	    pos == plug->end && (*newest + 1) * size <= max_size) {
 		++*newest;
 		plug->end++;
 		return PLUG_JOINED;

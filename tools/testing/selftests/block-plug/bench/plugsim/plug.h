@@ -21,10 +21,12 @@
  * @random:	only the second I/O of a group looks for a request to join, and a
  *		group leaves when it is full; else when the next request comes,
  *		which may join it
+ * @never:	none looks, and a group leaves when it is full
  */
 struct decision {
 	u32 group;
 	bool random;
+	bool never;
 };
 
 /**

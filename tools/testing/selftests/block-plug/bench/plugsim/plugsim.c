@@ -96,8 +96,8 @@ static void help(void)
 	     "each submitter.\n"
 	     "\n"
 	     "--trace prints a line of each sample first: the word sample, then, separated by\n"
-	     "tabs, time in ns, hardware queue, group, requests a second, mean response time\n"
-	     "in ns, first, merge and epoch as they are after it, and the sample itself: ns,\n"
+	     "tabs, time in ns, hardware queue, group, I/Os a second, mean response time\n"
+	     "in ns, merge and epoch as they are after it, and the sample itself: ns,\n"
 	     "wait_ns, nr, waits, flushes, merged; is it parked, times that the clock was read.\n");
 	config_help();
 }

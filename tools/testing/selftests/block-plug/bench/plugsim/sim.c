@@ -373,11 +373,11 @@ static void trace_sample(const struct sim *sim, const struct hctx *hctx,
 	const struct blk_plug_adaptive *a = &hctx->adaptive;
 	const struct blk_plug_adaptive_sample *s = &hctx->since;
 
-	printf("sample\t%llu\t%ld\t%u\t%.0f\t%.0f\t%d\t%d\t%u\t",
+	printf("sample\t%llu\t%ld\t%u\t%.0f\t%.0f\t%d\t%u\t",
 	       (unsigned long long)now, (long)(hctx - sim->hctxs), a->group,
 	       s->nr * 1e9 / s->ns,
 	       s->waits ? (double)s->wait_ns / s->waits : 0,
-	       0, a->merge, a->epoch);
+	       a->merge, a->epoch);
 	printf("%llu\t%llu\t%u\t%u\t%u\t%u\t%d\t%u\n",
 	       (unsigned long long)s->ns, (unsigned long long)s->wait_ns, s->nr,
 	       s->waits, s->flushes, s->merged, hctx->loop.sparse,
@@ -455,7 +455,8 @@ static struct decision decision(const struct sim *sim, const struct task *task)
 	const struct blk_plug_adaptive *a = &task->hctx->adaptive;
 
 	return (struct decision){ .group = sim->config->group ?: a->group,
-				  .random = !a->merge };
+				  .random = !a->merge,
+				  .never = !sim->config->merge };
 }
 
 /* Where the task's next I/O is, in I/Os. */
