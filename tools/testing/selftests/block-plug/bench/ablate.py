@@ -30,7 +30,7 @@ SAMPLES = 200                   # of the bootstrap
 RULES = {
     "time wins": (("	if (trial->nr > 1 &&\n", "	if (false &&\n"),),
     "time must not be longer": (
-        ("wait > need && (time > 0 || !smaller) ?", "wait > need ?"),),
+        ("(wait > need && (time > 0 || !smaller))", "wait > need"),),
     "response time ends": (
         ("BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
          "				   trial->nr))",
@@ -41,13 +41,12 @@ RULES = {
          "				   trial->nr))",
          "BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
          "				   trial->nr) && false)"),
-        ("wait > need && (time > 0 || !smaller) ?", "time > need ?")),
+        ("(wait > need && (time > 0 || !smaller))", "time > need")),
     "loss ends": (
-        ("		return BLK_PLUG_ADAPTIVE_SLOWER;\n",
-         "		return BLK_PLUG_ADAPTIVE_GOOD;\n"),),
-    "slower ones untried": (
-        ("slower ? a->group | (a->group - 1) : a->group",
-         "a->group"),),
+        ("BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,\n"
+         "				   trial->nr))",
+         "BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,\n"
+         "				   trial->nr) && false)"),),
     "quarter": (("largest ? group / 4 : 0", "0"),),
     "half": (("		group / 2,\n", "		0,\n"),),
     "double": (("largest ? 0 : 2 * a->group", "0"),),
