@@ -66,7 +66,7 @@ enum blk_plug_adaptive_figure {
 /**
  * struct blk_plug_adaptive_arm - the samples of one group size
  * @nr:		how many
- * @sum:	by figure, of differences from blk_plug_adaptive::ref, in 1/65536
+ * @sum:	by figure: differences from blk_plug_adaptive::ref, in 1/65536
  *		of that
  * @squares:	sum of the squares of these
  */

@@ -46,6 +46,8 @@ blk_plug_loop_prepare(struct blk_mq_hw_ctx *hctx, struct blk_plug_loop *loop)
 	spin_lock_init(&loop->lock);
 	blk_plug_adaptive_init(&loop->controller, 0);
 	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
+	/* many a queue has no plugs, and never takes a sample */
+	loop->sparse = true;
 	/* it has to find out from where the counters count */
 	loop->resets = READ_ONCE(q->plug_policy_resets) - 1;
 	loop->cpu = q->plug_loop_cpu;

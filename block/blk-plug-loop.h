@@ -79,7 +79,7 @@ struct blk_plug_loop {
 
 	atomic_t folded ____cacheline_aligned_in_smp;
 	u32 next;
-	spinlock_t lock;
+	spinlock_t lock;	/* for what follows */
 	struct blk_plug_adaptive_sample total;
 	struct blk_plug_adaptive_sample sample;
 	struct blk_plug_adaptive controller;

@@ -38,7 +38,7 @@ static struct dev {
 	int access, fd;
 } devs[MAX_DEVS];
 
-/* Only what is to be discarded from is opened for writing, which udev notices. */
+/* Opened for writing only to discard, since udev notices. */
 static int open_dev(const char *path, int access, int flags)
 {
 	struct dev *d;

@@ -533,12 +533,12 @@ static void judge_write(const struct knob *knob, const char *text, size_t size,
 		found("%s: takes '%.40s' (%zu bytes)", knob->path, text, size);
 	else if (got >= 0 && (size_t)got != taken)
 		found("%s: takes %zd of %zu bytes", knob->path, got, size);
-	else if (got < 0 && wanted != REFUSED && is_too_early(knob->kind, error))
-		return;
-	else if (got < 0 && wanted != REFUSED)
+	else if (got < 0 && wanted != REFUSED &&
+		 !is_too_early(knob->kind, error))
 		found("%s: refuses '%.40s' (%zu bytes): %s", knob->path, text,
 		      size, strerror(error));
-	else if (got < 0 && !is_refusal(knob->kind, error))
+	else if (got < 0 && wanted == REFUSED &&
+		 !is_refusal(knob->kind, error))
 		found("%s: refuses '%.40s' (%zu bytes) with %s", knob->path,
 		      text, size, strerror(error));
 }

@@ -18,9 +18,9 @@
 /**
  * struct decision - what holds for plugs that are begun now
  * @group:	requests that leave at a time
- * @random:	only the second I/O of a group looks for a request to join, and a
- *		group leaves when it is full; else when the next request comes,
- *		which may join it
+ * @random:	only the second I/O of a group looks for a request to join, and
+ *		a group leaves when it is full; else when the next request
+ *		comes, which may join it
  * @never:	none looks, and a group leaves when it is full
  */
 struct decision {
