@@ -34,9 +34,8 @@
  *   than chance, the load is another one: start anew.  The same if they make no
  *   sense, or have no response time, or if two blocks differ by a quarter.
  *
- * - All bios look for a merge while one in 32 finds one.  Else only the second
- *   of each group does, and groups of one have no second: with these, every
- *   32nd sample is taken with lookups.
+ * - All bios look for a merge while one in 32 finds one.  Else only those of
+ *   every 32nd plug do.
  */
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -71,9 +70,6 @@ enum {
 
 	/* Samples in a row: with 2 stalls of the device look like a change. */
 	MAX_ODD		= 4,
-
-	/* Lookups pay if one in so many finds a merge: 16 to 64 do as well. */
-	RARE		= 32,
 
 	/* What a smaller group must gain: 1% costs 0.015 points of mean. */
 	GAIN		= ONE / 200,
@@ -324,12 +320,11 @@ static void
 blk_plug_adaptive_observe(struct blk_plug_adaptive *a,
 			  const struct blk_plug_adaptive_sample *s)
 {
-	u32 looked = a->merge ? s->nr : s->flushes;
+	u32 looked = a->merge ? s->nr : s->nr / BLK_PLUG_ADAPTIVE_RARE;
 
 	if (!s->flushes)
 		return;
-	a->merge = (u64)s->merged * RARE >= looked ||
-		(a->group == 1 && !(++a->samples % RARE));
+	a->merge = (u64)s->merged * BLK_PLUG_ADAPTIVE_RARE > looked;
 	a->fill = clamp((s->nr - min(s->merged, s->nr) + s->flushes / 2) /
 			s->flushes, 1, BLK_PLUG_ADAPTIVE_MAX_GROUP);
 }

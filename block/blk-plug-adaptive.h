@@ -16,6 +16,15 @@
 enum {
 	/* What a plug holds under "always". */
 	BLK_PLUG_ADAPTIVE_MAX_GROUP	= 32,
+
+	/*
+	 * Lookups pay if one in so many finds a merge: 16 to 64 do as well.
+	 * Else those of one plug in so many are made, to find out.
+	 */
+	BLK_PLUG_ADAPTIVE_RARE		= 32,
+
+	/* So many merges in one plug are no chance: no need for a sample. */
+	BLK_PLUG_ADAPTIVE_SEQUENTIAL	= 4,
 };
 
 /**
@@ -88,7 +97,6 @@ struct blk_plug_adaptive_arm {
  * @tried:	group sizes, as bits, that have lost against @group
  * @settle:	the next sample is of a transition
  * @odd:	samples in a row that do not fit what was seen before
- * @samples:	a counter
  * @fill:	mean number of requests that a plug sent out at a time
  * @patience:	samples to be parked for, the next time
  * @parked:	samples until the next trial
@@ -111,7 +119,6 @@ struct blk_plug_adaptive {
 	u8 tried;
 	bool settle;
 	u8 odd;
-	u8 samples;
 	u8 fill;
 	u16 patience;
 	u16 parked;

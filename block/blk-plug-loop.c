@@ -244,6 +244,16 @@ static void blk_plug_loop_take_sample(const struct blk_mq_hw_ctx *hctx,
 	spin_unlock(&loop->lock);
 }
 
+/* Bios look for merges from now on: the next sample may be far. */
+static void blk_plug_loop_merges(struct blk_plug_loop *loop)
+{
+	if (!(READ_ONCE(loop->decision) & BLK_PLUG_LOOP_RANDOM) ||
+	    !spin_trylock(&loop->lock))
+		return;
+	WRITE_ONCE(loop->decision, loop->decision & BLK_PLUG_LOOP_GROUP);
+	spin_unlock(&loop->lock);
+}
+
 void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
 			unsigned int merged)
 {
@@ -258,6 +268,8 @@ void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
 		this_cpu_inc(cpu->flushes);
 	if (merged)
 		this_cpu_add(cpu->merged, merged);
+	if (merged >= BLK_PLUG_ADAPTIVE_SEQUENTIAL)
+		blk_plug_loop_merges(loop);
 	sent = this_cpu_add_return(cpu->sent, nr + merged);
 	before = sent - nr - merged;
 	sent = round_down(sent, FOLD);

@@ -163,6 +163,21 @@ blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
 }
 
 /**
+ * blk_plug_loop_probes - should a plug's bios look for merges all the same?
+ * @hctx: hardware queue on which none have been found, that has a loop
+ *
+ * Context: Task context of the submitter.
+ * Return: true for one plug in %BLK_PLUG_ADAPTIVE_RARE of each CPU.
+ */
+static inline bool blk_plug_loop_probes(const struct blk_mq_hw_ctx *hctx)
+{
+	struct blk_plug_loop_cpu __percpu *cpu =
+		hctx->plug_loop->cpu + hctx->type;
+
+	return !(this_cpu_read(cpu->flushes) % BLK_PLUG_ADAPTIVE_RARE);
+}
+
+/**
  * blk_plug_loop_sent - a plug sends out requests of a hardware queue
  * @hctx: hardware queue
  * @nr: number of requests

@@ -21,8 +21,9 @@
  * - adaptive: requests leave in groups of the size that blk-plug-adaptive.c has
  *   found for their hardware queue.  While merges are found, each bio looks for
  *   one, and a full group waits for a bio that has found none: so all merges
- *   are made that "always" makes, whatever the group.  While none are found,
- *   only the second bio of a group looks, and a group leaves when it is full.
+ *   are made that "always" makes, whatever the group.  While none are found, so
+ *   does one plug in 32; in the others no bio looks, and a group leaves when it
+ *   is full.
  *
  * - An elevator merges and sorts what the plug has held; a driver whose
  *   ->queue_rq() may sleep must not be called in the middle of a submission;
@@ -376,8 +377,10 @@ static u8 blk_plug_policy_bind(const struct request *rq)
 	/* the plug itself does not hold more */
 	if (group >= BLK_MAX_REQUEST_COUNT)
 		group = BLK_PLUG_POLICY_SIZE;
-	return group |
-		(decision & BLK_PLUG_LOOP_RANDOM ? BLK_PLUG_POLICY_RANDOM : 0);
+	if (decision & BLK_PLUG_LOOP_RANDOM &&
+	    !blk_plug_loop_probes(rq->mq_hctx))
+		group |= BLK_PLUG_POLICY_RANDOM;
+	return group;
 }
 
 /* Does @rq complete a group of "adaptive"?  Binds an empty plug. */

@@ -238,17 +238,15 @@ static inline bool blk_plug_policy_adjoins(const struct request *prev,
 }
 
 /*
- * Under "adaptive": is a lookup for a merge not worth its cost?  While no merges
- * are found, only the second bio of a group shows whether there are any; else
- * every bio looks, as under "always".  The answer comes without a call, since
- * it is what most bios get.
+ * Under "adaptive": is a lookup for a merge not worth its cost?  It is not in a
+ * plug that has been filled while no merges were found.  The answer comes
+ * without a call, since it is what most bios get.
  */
 static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 					     const struct request_queue *q,
 					     const struct bio *bio)
 {
 	if (!plug || !(plug->policy & BLK_PLUG_POLICY_RANDOM) ||
-	    plug->rq_count == 1 ||
 	    (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE))
 		return false;
 	/* what an empty plug has held may have been another queue's */

@@ -230,8 +230,8 @@ load_sample(struct load *l, const struct blk_plug_adaptive *a)
 {
 	u32 group = min(l->group, l->fill), nr = a->epoch;
 	unsigned int i = ilog2(roundup_pow_of_two(group_felt(l)));
-	/* without lookups only the second of a group may merge */
-	u32 looks = a->merge ? nr : l->group > 1 ? nr / group : 0;
+	/* else only those of some plugs look */
+	u32 looks = a->merge ? nr : nr / BLK_PLUG_ADAPTIVE_RARE;
 	struct blk_plug_adaptive_sample s = {
 		.nr = nr,
 		.waits = l->untimed ? 0 : nr / 4,
@@ -792,25 +792,45 @@ static void blk_plug_adaptive_test_merge(struct kunit *test)
 	}
 }
 
-/* Where all leave alone no merge shows, so that some must look for it. */
+/* Where all leave alone, too, merges show in the plugs that look for them. */
 static void blk_plug_adaptive_test_merge_of_ones(struct kunit *test)
 {
 	struct load l = load_of(&one_by_one, 0);
 	struct blk_plug_adaptive a;
 	struct seen seen = {};
-	int i, looked = 0;
 
 	run_until_parked(test, &l, &a);
 	KUNIT_ASSERT_EQ(test, a.group, 1);
-	for (i = 0; i < 256; i++) {
-		run(test, &l, &a, 1, &seen);
-		looked += a.merge;
-	}
-	KUNIT_EXPECT_GT(test, looked, 0);
-	KUNIT_EXPECT_LT(test, looked, 256 / 8);
+	KUNIT_EXPECT_FALSE(test, a.merge);
 	l.merged = 2;
-	run(test, &l, &a, 64, &seen);
+	run(test, &l, &a, 2, &seen);
 	KUNIT_EXPECT_TRUE(test, a.merge);
+}
+
+/* One in 32 of those that have looked is the limit, however few these are. */
+static void blk_plug_adaptive_test_merge_limit(struct kunit *test)
+{
+	static const struct {
+		u32 merged;
+		bool merge, expected;
+	} rows[] = {
+		{ 16, true, false }, { 17, true, true },
+		{ 0, false, false }, { 1, false, true },
+	};
+	struct blk_plug_adaptive a;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct blk_plug_adaptive_sample s = {
+			.nr = 512, .flushes = 16, .merged = rows[i].merged,
+		};
+
+		blk_plug_adaptive_init(&a, 0);
+		a.merge = rows[i].merge;
+		blk_plug_adaptive_decide(&a, &s);
+		KUNIT_EXPECT_EQ_MSG(test, a.merge, rows[i].expected, "row %d",
+				    i);
+	}
 }
 
 /* A sample in which no plug was flushed knows nothing of merges. */
@@ -888,6 +908,7 @@ static struct kunit_case blk_plug_adaptive_test_cases[] = {
 	KUNIT_CASE(blk_plug_adaptive_test_hostile_stretches),
 	KUNIT_CASE(blk_plug_adaptive_test_merge),
 	KUNIT_CASE(blk_plug_adaptive_test_merge_of_ones),
+	KUNIT_CASE(blk_plug_adaptive_test_merge_limit),
 	KUNIT_CASE(blk_plug_adaptive_test_no_flushes),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_fill, fill_gen_params),
 	{}

@@ -648,7 +648,7 @@ static void learn(struct fake *f)
 	f->loop->decision = 4 | BLK_PLUG_LOOP_RANDOM;
 	f->count->waits += 100;
 	f->count->wait += 100;
-	sent(f, 350, 50);
+	sent(f, 397, 3);
 }
 
 /* What was learnt before is forgotten, and what was counted before, too. */
@@ -772,6 +772,33 @@ static void blk_plug_loop_test_pinned_looks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->loop->decision, 8 | BLK_PLUG_LOOP_RANDOM);
 	take_sample(test, f, FOLD / 2);
 	KUNIT_EXPECT_EQ(test, f->loop->decision, 8);
+}
+
+/* Several merges in one plug are enough to look for more at once. */
+static void blk_plug_loop_test_merges_at_once(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	struct blk_plug_loop *loop = f->loop;
+
+	start_epoch(f, 512);
+	loop->decision = 8 | BLK_PLUG_LOOP_RANDOM;
+	sent(f, 1, BLK_PLUG_ADAPTIVE_SEQUENTIAL - 1);
+	KUNIT_EXPECT_EQ(test, loop->decision, 8 | BLK_PLUG_LOOP_RANDOM);
+	sent(f, 1, BLK_PLUG_ADAPTIVE_SEQUENTIAL);
+	KUNIT_EXPECT_EQ(test, loop->decision, 8);
+}
+
+/* On each CPU one plug in 32 looks for merges all the same. */
+static void blk_plug_loop_test_probes(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+	int i, probes = 0;
+
+	for (i = 0; i < 3 * BLK_PLUG_ADAPTIVE_RARE; i++) {
+		f->count->flushes = i;
+		probes += blk_plug_loop_probes(&f->hctx);
+	}
+	KUNIT_EXPECT_EQ(test, probes, 3);
 }
 
 /* --- response times ------------------------------------------------------- */
@@ -973,6 +1000,8 @@ static struct kunit_case blk_plug_loop_test_cases[] = {
 	KUNIT_CASE(blk_plug_loop_test_sparse),
 	KUNIT_CASE(blk_plug_loop_test_pinned),
 	KUNIT_CASE(blk_plug_loop_test_pinned_looks),
+	KUNIT_CASE(blk_plug_loop_test_merges_at_once),
+	KUNIT_CASE(blk_plug_loop_test_probes),
 	KUNIT_CASE_PARAM(blk_plug_loop_test_completed, timed_gen_params),
 	KUNIT_CASE(blk_plug_loop_test_freed),
 	KUNIT_CASE(blk_plug_loop_test_stand_for_all),

@@ -258,6 +258,16 @@ static void decide(struct fake *f, unsigned int decision)
 	f->hctx[0].plug_loop->decision = decision;
 }
 
+/* One plug in 32 is filled as if merges were found: is it the next one? */
+static void probe(struct fake *f, bool next)
+{
+	enum hctx_type type = f->hctx[0].type;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(f->q.plug_loop_cpu, cpu)[type].flushes = !next;
+}
+
 /* All keys are on in between. */
 static void keys_on(void)
 {
@@ -368,8 +378,8 @@ static const struct merge_case merge_cases[] = {
 	{ .name = "adaptive_empty_plug_no_queue_rqs", ADAPTIVE_4K, .sector = 8,
 	  .policy = BLK_PLUG_POLICY_RANDOM, .empty = true,
 	  .no_queue_rqs = true, .looks = true },
-	{ .name = "adaptive_random_second_shows_again", ADAPTIVE_4K,
-	  .sector = 8, .policy = RANDOM, .looks = true },
+	{ .name = "adaptive_random_second", ADAPTIVE_4K, .sector = HELD_END,
+	  .policy = RANDOM },
 	{ .name = "adaptive_random_third", ADAPTIVE_4K, .sector = HELD_END,
 	  .policy = RANDOM, .held = 2 },
 	{ .name = "adaptive_random_third_write", ADAPTIVE_4K,
@@ -636,6 +646,7 @@ static void blk_plug_policy_test_stream(struct kunit *test)
 
 	fake_set(f, c->mode, false, false, false);
 	decide(f, c->decision);
+	probe(f, false);
 	empty_plug(f);
 	keys_on();
 	KUNIT_EXPECT_EQ(test, submit_until_sent(f), c->group + c->waits);
@@ -653,12 +664,15 @@ struct bind_case {
 	const char *name;
 	unsigned int decision;
 	u8 policy;
+	bool probe;
 };
 
 static const struct bind_case bind_cases[] = {
 	{ "one", 1, 1 },
 	{ "eight", 8, 8 },
 	{ "eight_random", BLK_PLUG_LOOP_RANDOM | 8, RANDOM },
+	{ "eight_random_probe", BLK_PLUG_LOOP_RANDOM | 8, 8, true },
+	{ "eight_that_merge_anyway", 8, 8, true },
 	{ "plug_is_full_first", 32, BLK_PLUG_POLICY_SIZE },
 	{ "full_plug_random", BLK_PLUG_LOOP_RANDOM | 32,
 	  BLK_PLUG_POLICY_RANDOM | BLK_PLUG_POLICY_SIZE },
@@ -673,6 +687,7 @@ static void blk_plug_policy_test_bind(struct kunit *test)
 	struct fake *f = fake_adaptive(test);
 
 	decide(f, c->decision);
+	probe(f, c->probe);
 	empty_plug(f);
 	/* of what it has held before */
 	f->plug.policy = BLK_PLUG_POLICY_RANDOM;

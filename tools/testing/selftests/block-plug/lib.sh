@@ -729,5 +729,5 @@ expect_io()
 	expect_batches "calls of queue_rqs() for $REQUESTS requests" \
 		"$HELD_GROUPS" "$3"
 	expect_count "lookups for a merge for $1 I/Os" "$LOOKUPS" \
-		$(($4 ? $4 - 3 : 0)) $(($4 ? $4 + 6 : 0))
+		$(($4 ? $4 - 3 : 0)) $(($4 ? $4 + 6 + ${5:-0} : 0))
 }

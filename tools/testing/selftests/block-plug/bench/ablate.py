@@ -66,11 +66,9 @@ RULES = {
         ("	if (a->state == BLK_PLUG_ADAPTIVE_TRY && time > 0 &&\n",
          "	if (false &&\n"),),
     "patience": (("min(2 * a->patience, MAX_PATIENCE)", "a->patience"),),
-    "lookups of ones": (
-        ("(a->group == 1 && !(++a->samples % RARE))", "false"),),
     "no lookups": (
-        ("	a->merge = (u64)s->merged * RARE >= looked ||\n",
-         "	a->merge = true ||\n"),),
+        ("	a->merge = (u64)s->merged * BLK_PLUG_ADAPTIVE_RARE > looked;\n",
+         "	a->merge = true;\n"),),
 }
 
 

@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "plug.h"
 
-/* As __blk_plug_policy_bind(). */
-static void bind(struct plug *plug, const struct decision *decided)
-{
-	plug->group = decided->group;
-	plug->random = decided->random || decided->never;
-}
-
-/* As blk_plug_policy_unrelated(): does an I/O that continues also look? */
-static bool looks(const struct plug *plug)
-{
-	return !plug->random || plug->nr == 1;
-}
-
 /* Does what is held leave before another request comes? */
 static bool is_full(const struct plug *plug, u32 size)
 {
@@ -35,7 +22,7 @@ enum plug_did plug_add(struct plug *plug, const struct decision *decided,
 {
 	u32 *newest = plug->nr ? &plug->ios[plug->nr - 1] : NULL;
 
-	if (newest && !decided->never && looks(plug) && pos != PLUG_NOWHERE &&
+	if (newest && !plug->random && pos != PLUG_NOWHERE &&
 	    pos == plug->end && (*newest + 1) * size <= max_size) {
 		++*newest;
 		plug->end++;
@@ -43,8 +30,10 @@ enum plug_did plug_add(struct plug *plug, const struct decision *decided,
 	}
 	if (is_full(plug, size))
 		return PLUG_FULL;
-	if (!newest)
-		bind(plug, decided);
+	if (!newest) {
+		plug->group = decided->group;
+		plug->random = decided->random;
+	}
 	plug->ios[plug->nr++] = 1;
 	plug->end = pos == PLUG_NOWHERE ? pos : pos + 1;
 	return plug->random && plug->nr >= plug->group ? PLUG_FILLED :

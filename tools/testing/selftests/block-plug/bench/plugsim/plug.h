@@ -18,15 +18,12 @@
 /**
  * struct decision - what holds for plugs that are begun now
  * @group:	requests that leave at a time
- * @random:	only the second I/O of a group looks for a request to join, and
- *		a group leaves when it is full; else when the next request
- *		comes, which may join it
- * @never:	none looks, and a group leaves when it is full
+ * @random:	no I/O looks for a request to join, and a group leaves when it
+ *		is full; else when the next request comes, which may join it
  */
 struct decision {
 	u32 group;
 	bool random;
-	bool never;
 };
 
 /**

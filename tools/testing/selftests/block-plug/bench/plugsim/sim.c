@@ -104,6 +104,8 @@ struct hctx {
 	struct blk_plug_adaptive adaptive;
 	struct blk_plug_adaptive_sample since;
 	struct blk_plug_loop loop;
+	u32 flushes;
+	bool merges;
 	u64 sampled;
 	u32 tag;
 	u32 picked;
@@ -398,6 +400,7 @@ static void hctx_sample(struct sim *sim, struct hctx *hctx, u64 now)
 	hctx->loop.sparse = hctx->adaptive.state == BLK_PLUG_ADAPTIVE_PARKED;
 	hctx->since = (struct blk_plug_adaptive_sample){};
 	hctx->picked = 0;
+	hctx->merges = false;
 	hctx->sampled = now;
 }
 
@@ -449,14 +452,22 @@ static u64 cpu(struct sim *sim, u64 ns)
 	return ns * (100 - jitter + rng_below(&sim->rng, 2 * jitter + 1)) / 100;
 }
 
+/* As blk_plug_loop_probes(). */
+static bool probes(const struct task *task)
+{
+	return !(task->hctx->flushes % BLK_PLUG_ADAPTIVE_RARE);
+}
+
 /* What has been decided for the plugs of a task. */
 static struct decision decision(const struct sim *sim, const struct task *task)
 {
 	const struct blk_plug_adaptive *a = &task->hctx->adaptive;
 
-	return (struct decision){ .group = sim->config->group ?: a->group,
-				  .random = !a->merge,
-				  .never = !sim->config->merge };
+	return (struct decision){
+		.group = sim->config->group ?: a->group,
+		.random = !sim->config->merge ||
+			(!a->merge && !task->hctx->merges && !probes(task)),
+	};
 }
 
 /* Where the task's next I/O is, in I/Os. */
@@ -525,14 +536,18 @@ static void count_flush(struct sim *sim, struct task *task)
 {
 	struct blk_plug_adaptive_sample *since = &task->hctx->since;
 	const struct plug *plug = &task->plug;
+	u32 ios = 0;
 
+	for (u32 i = 0; i < plug->nr; i++)
+		ios += plug->ios[i];
 	sim->flushes++;
 	sim->requests += plug->nr;
 	since->flushes++;
-	for (u32 i = 0; i < plug->nr; i++) {
-		since->nr += plug->ios[i];
-		since->merged += plug->ios[i] - 1;
-	}
+	since->nr += ios;
+	since->merged += ios - plug->nr;
+	task->hctx->flushes++;
+	if (ios - plug->nr >= BLK_PLUG_ADAPTIVE_SEQUENTIAL)
+		task->hctx->merges = true;
 }
 
 static void await(struct sim *sim, struct task *task)
