@@ -24,8 +24,9 @@
  *   that it gains too little.  It wins if the time per I/O is shorter by half a
  *   percent and by more than chance; or, as that takes long to show, if the
  *   response time is shorter by half a percent and the time per I/O is no
- *   longer.  A larger group saves doorbells, so it may lose a quarter of a
- *   percent.  The winner is what others are compared with.
+ *   longer, after 6 more samples if need be.  A larger group saves doorbells,
+ *   so it may lose a quarter of a percent.  The winner is what others are
+ *   compared with.
  *
  * - Park: if no size is better, keep this one for 256 samples, then try again.
  *   Wait for twice as long each time, up to 4096 samples.
@@ -124,29 +125,43 @@ static bool blk_plug_adaptive_sure(const struct blk_plug_adaptive_arm *arm,
 	return diff > 0 && diff * diff > SIGMAS * SIGMAS * var;
 }
 
+/* By how much is the trial better? */
+static s64 blk_plug_adaptive_gain(const struct blk_plug_adaptive *a,
+				  enum blk_plug_adaptive_figure figure)
+{
+	return blk_plug_adaptive_mean(&a->base, figure) -
+		blk_plug_adaptive_mean(&a->trial, figure);
+}
+
+/* Is the time per I/O no longer?  A larger group saves doorbells instead. */
+static bool blk_plug_adaptive_no_longer(const struct blk_plug_adaptive *a)
+{
+	return a->group > a->from ||
+		blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME) > 0;
+}
+
 /* Is the trial good so far?  If it is to the end, it wins. */
 static bool blk_plug_adaptive_good(const struct blk_plug_adaptive *a)
 {
-	const struct blk_plug_adaptive_arm *base = &a->base, *trial = &a->trial;
-	s64 time = blk_plug_adaptive_mean(base, BLK_PLUG_ADAPTIVE_TIME) -
-		blk_plug_adaptive_mean(trial, BLK_PLUG_ADAPTIVE_TIME);
-	s64 wait = blk_plug_adaptive_mean(base, BLK_PLUG_ADAPTIVE_WAIT) -
-		blk_plug_adaptive_mean(trial, BLK_PLUG_ADAPTIVE_WAIT);
-	bool smaller = a->group < a->from;
-	s64 need = smaller ? GAIN : -GAIN / 2;
+	const struct blk_plug_adaptive_arm *base = &a->base;
+	s64 time = blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME);
+	s64 wait = blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_WAIT);
+	s64 need = a->group < a->from ? GAIN : -GAIN / 2;
+	s32 nr = a->trial.nr;
 
 	if (blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,
-				   trial->nr))
+				   nr))
 		return false;
-	if (trial->nr > 1 &&
-	    blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_TIME, time - need,
-				   trial->nr))
+	if (nr > 1 && blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_TIME,
+					     time - need, nr))
 		return true;
 	if (blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_WAIT, need - wait,
-				   trial->nr))
+				   nr))
 		return false;
-	return trial->nr < TRIAL ||
-		(wait > need && (time > 0 || !smaller));
+	/* the time per I/O varies more: it may take twice as long to show */
+	return nr < TRIAL ||
+		(wait > need &&
+		 (nr < 2 * TRIAL || blk_plug_adaptive_no_longer(a)));
 }
 
 static void blk_plug_adaptive_use(struct blk_plug_adaptive *a,
@@ -234,7 +249,7 @@ static void blk_plug_adaptive_in_trial(struct blk_plug_adaptive *a,
 	blk_plug_adaptive_add(&a->trial, value);
 	if (!blk_plug_adaptive_good(a))
 		blk_plug_adaptive_lost(a);
-	else if (a->trial.nr >= TRIAL)
+	else if (a->trial.nr >= TRIAL && blk_plug_adaptive_no_longer(a))
 		blk_plug_adaptive_won(a);
 }
 

@@ -714,9 +714,10 @@ expect_tags()
 	expect_tag_calls $least $((words * least))
 }
 
-# expect_io I/Os REQUESTS GROUPS LOOKUPS: what measure() saw
+# expect_io I/Os REQUESTS GROUPS LOOKUPS [MORE]: what measure() saw
 #
-# Where not every bio looks, a batch in two parts has some lookups more.
+# Where not every bio looks, a batch in two parts has some lookups more; MORE
+# says how many may be added beside these.
 expect_io()
 {
 	if [ "$2" -eq "$1" ]; then

@@ -24,7 +24,8 @@ counts()
 	[ "$1" != adaptive ] || sees "$DISK" -a "$2" -b "$3" || return
 	measure "$DISK" -a "$2" -b "$3" -s $BATCH -c $BATCH -d 128 \
 		-n $((BATCH * N)) "/dev/$DISK" || return
-	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N))
+	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N)) \
+		$(($6 == 1 ? N + BATCH : 0))
 	expect_count "commands for $REQUESTS requests" "$COMMANDS" \
 		"$REQUESTS" "$REQUESTS"
 	expect_doorbells "$DISK" $(($7 * N))
@@ -86,7 +87,7 @@ each_disk()
 	check "$DISK: always, random 4K" counts        always    rand 4k   32  1 32  1
 	check "$DISK: never, random 4K" counts         never     rand 4k   32  0  0 32
 	check "$DISK: seq-small, random 4K" counts     seq-small rand 4k   32  4  4  4
-	check "$DISK: adaptive, random 4K" counts      adaptive  rand 4k   32  1  2  1
+	check "$DISK: adaptive, random 4K" counts      adaptive  rand 4k   32  1  1  1
 	check "$DISK: always, sequential 4K" counts    always    seq  4k    1  1 32  1
 	check "$DISK: never, sequential 4K" counts     never     seq  4k   32  0  0 32
 	check "$DISK: seq-small, sequential 4K" counts seq-small seq  4k    1  1 32  1
@@ -98,7 +99,7 @@ each_disk()
 	N=10
 	check "$DISK: always, random 32K" counts       always    rand 32k  32  1 32  1
 	check "$DISK: seq-small, random 32K" counts    seq-small rand 32k  32  8  8  8
-	check "$DISK: adaptive, random 32K" counts     adaptive  rand 32k  32  1  2  1
+	check "$DISK: adaptive, random 32K" counts     adaptive  rand 32k  32  1  1  1
 	check "$DISK: always, random 128K" counts      always    rand 128k 32 32 32 32
 	check "$DISK: never, random 128K" counts       never     rand 128k 32  0  0 32
 	check "$DISK: seq-small, random 128K" counts   seq-small rand 128k 32 32  0 32

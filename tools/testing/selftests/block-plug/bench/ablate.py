@@ -28,32 +28,33 @@ SAMPLES = 200                   # of the bootstrap
 
 # {rule: ((text, replacement), ...)}
 RULES = {
-    "time wins": (("	if (trial->nr > 1 &&\n", "	if (false &&\n"),),
+    "time wins": (("	if (nr > 1 && blk", "	if (false && blk"),),
     "time must not be longer": (
-        ("(wait > need && (time > 0 || !smaller))", "wait > need"),),
+        ("	return a->group > a->from ||\n", "	return true ||\n"),),
+    "twice as long": (("(nr < 2 * TRIAL || ", "("),),
     "response time ends": (
         ("BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
-         "				   trial->nr))",
+         "				   nr))",
          "BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
-         "				   trial->nr) && false)"),),
+         "				   nr) && false)"),),
     "response time": (
         ("BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
-         "				   trial->nr))",
+         "				   nr))",
          "BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"
-         "				   trial->nr) && false)"),
-        ("(wait > need && (time > 0 || !smaller))", "time > need")),
+         "				   nr) && false)"),
+        ("		(wait > need &&\n", "		(time > need &&\n")),
     "loss ends": (
         ("BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,\n"
-         "				   trial->nr))",
+         "				   nr))",
          "BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,\n"
-         "				   trial->nr) && false)"),),
+         "				   nr) && false)"),),
     "quarter": (("largest ? group / 4 : 0", "0"),),
     "half": (("		group / 2,\n", "		0,\n"),),
     "double": (("largest ? 0 : 2 * a->group", "0"),),
     "what plugs fill": (
         ("min(a->group, roundup_pow_of_two(a->fill))", "a->group"),),
     "a quarter percent less": (
-        ("smaller ? GAIN : -GAIN / 2", "GAIN"),),
+        ("a->group < a->from ? GAIN : -GAIN / 2", "GAIN"),),
     "what is old fades": (("arm->nr < 2 * TRIAL ? 1 : 2", "1"),),
     "blocks agree": (
         ("	if (blk_plug_adaptive_drifts(a)) {", "	if (false) {"),),
