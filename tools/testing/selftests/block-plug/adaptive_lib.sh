@@ -55,6 +55,7 @@ unless_probed()
 	[ "$CASE_FAILED" -eq 0 ] && return
 	note "once more: one plug in 32 looks for merges"
 	CASE_FAILED=0
+	# shellcheck disable=SC2153 # the test's
 	load -s 5 -c 5 -d 5 -n 25 "/dev/$DISK" || return
 	"$@"
 }
