@@ -11,8 +11,8 @@
  *   has two figures.  The time per I/O is what counts, but may vary by some
  *   percent from one sample to the next, since batches that return together
  *   are submitted together.  The mean response time varies much less, but does
- *   not see what waits outside: for the CPU, or for its turn.  Both are of
- *   I/Os, not of requests: a merge that is no longer made would shorten the
+ *   not see what waits outside: for the CPU, or for its turn.  The time is that
+ *   of I/Os, not of requests: a merge that is no longer made would shorten the
  *   time per request, and make I/O slower.
  *
  * - Measure: start as "always", with 32.  Take samples in blocks of 3 until two
@@ -24,16 +24,17 @@
  *   that it gains too little.  It wins if the time per I/O is shorter by half a
  *   percent and by more than chance; or, as that takes long to show, if the
  *   response time is shorter by half a percent and the time per I/O is no
- *   longer, after 6 more samples if need be.  A larger group saves doorbells,
- *   so it may lose a quarter of a percent.  The winner is what others are
- *   compared with.
+ *   longer, after 6 more samples if need be.  A larger group saves doorbells, so
+ *   it may lose a quarter of a percent.  The winner is what others are compared
+ *   with.
  *
  * - Park: if no size is better, keep this one for 256 samples, then try again.
  *   Wait for twice as long each time, up to 4096 samples.
  *
  * - If four samples in a row differ by a quarter from those before, by more
  *   than chance, the load is another one: start anew.  The same if they make no
- *   sense, or have no response time, or if two blocks differ by a quarter.
+ *   sense, or have no response time, or if two blocks differ by a quarter.  If
+ *   the load has gone that far slowly, measure anew before the next trial.
  *
  * - All bios look for a merge while one in 32 finds one.  Else only those of
  *   every 32nd plug do.
@@ -42,6 +43,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 #include <kunit/visibility.h>
 
 #include "blk-plug-adaptive.h"
@@ -61,7 +63,7 @@ enum {
 	ROUND_TRIPS	= 16,
 	MIN_EPOCH	= 512,
 
-	/* Samples in half a measurement; a trial takes as many as a whole. */
+	/* Samples in half a measurement; a trial takes a whole, or two. */
 	BLOCK		= 3,
 	TRIAL		= 2 * BLOCK,
 
@@ -133,11 +135,11 @@ static s64 blk_plug_adaptive_gain(const struct blk_plug_adaptive *a,
 		blk_plug_adaptive_mean(&a->trial, figure);
 }
 
-/* Is the time per I/O no longer?  A larger group saves doorbells instead. */
+/* Is the time per I/O no longer?  A larger group saves doorbells. */
 static bool blk_plug_adaptive_no_longer(const struct blk_plug_adaptive *a)
 {
-	return a->group > a->from ||
-		blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME) > 0;
+	return blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME) >
+		(a->group > a->from ? -GAIN / 2 : 0);
 }
 
 /* Is the trial good so far?  If it is to the end, it wins. */
@@ -253,6 +255,29 @@ static void blk_plug_adaptive_in_trial(struct blk_plug_adaptive *a,
 		blk_plug_adaptive_won(a);
 }
 
+/*
+ * Has the load come far from what its figures are compared with?  Then half a
+ * percent is no longer half a percent.
+ */
+static bool blk_plug_adaptive_stale(const struct blk_plug_adaptive *a)
+{
+	int i;
+
+	for (i = 0; i < BLK_PLUG_ADAPTIVE_FIGURES; i++)
+		if (abs(blk_plug_adaptive_mean(&a->base, i)) > FAR)
+			return true;
+	return false;
+}
+
+/* The same group, from the first sample on. */
+static void blk_plug_adaptive_measure(struct blk_plug_adaptive *a)
+{
+	memset(a->ref, 0, sizeof(a->ref));
+	a->base = (struct blk_plug_adaptive_arm){};
+	a->trial = (struct blk_plug_adaptive_arm){};
+	a->state = BLK_PLUG_ADAPTIVE_MEASURE;
+}
+
 static void blk_plug_adaptive_in_park(struct blk_plug_adaptive *a,
 				      const s64 *value)
 {
@@ -260,7 +285,10 @@ static void blk_plug_adaptive_in_park(struct blk_plug_adaptive *a,
 	if (--a->parked)
 		return;
 	a->tried = 0;
-	blk_plug_adaptive_next(a);
+	if (blk_plug_adaptive_stale(a))
+		blk_plug_adaptive_measure(a);
+	else
+		blk_plug_adaptive_next(a);
 }
 
 /* Is a value far from those before, also for how much these vary? */
@@ -291,7 +319,7 @@ static bool blk_plug_adaptive_fits(const struct blk_plug_adaptive *a,
 static void blk_plug_adaptive_odd(struct blk_plug_adaptive *a)
 {
 	if (++a->odd >= MAX_ODD)
-		blk_plug_adaptive_init(a, a->pinned ? a->group : 0);
+		blk_plug_adaptive_init(a, 0);
 }
 
 static void blk_plug_adaptive_step(struct blk_plug_adaptive *a,
@@ -350,13 +378,15 @@ static void blk_plug_adaptive_take(struct blk_plug_adaptive *a,
 {
 	u64 time = div64_u64(s->ns * 256, s->nr);
 	u64 wait = div64_u64(s->wait_ns * 256, s->waits);
-	s64 value[BLK_PLUG_ADAPTIVE_FIGURES] = {
-		blk_plug_adaptive_relative(time, &a->ref[0]),
-		blk_plug_adaptive_relative(wait, &a->ref[1]),
-	};
+	s64 value[BLK_PLUG_ADAPTIVE_FIGURES];
 
 	/* Little's law; samples of more than 32768 I/Os take too long */
 	a->in_flight = clamp(div64_u64(wait, time), 1, 2048);
+	/* a pause before, or the first burst, is no measure of anything */
+	if (settling && !a->ref[0])
+		return;
+	value[0] = blk_plug_adaptive_relative(time, &a->ref[0]);
+	value[1] = blk_plug_adaptive_relative(wait, &a->ref[1]);
 	if (settling)
 		blk_plug_adaptive_settled(a, value[BLK_PLUG_ADAPTIVE_TIME]);
 	else

@@ -106,7 +106,7 @@ struct blk_plug_adaptive_arm {
  * @trial:	samples of the one that is tried; a block while measuring
  *
  * @group and @merge are for others to read, @epoch and @state for who calls
- * blk_plug_adaptive_decide(), the rest for nobody.
+ * blk_plug_adaptive_decide(), the rest for debugfs at most.
  */
 struct blk_plug_adaptive {
 	u8 group;

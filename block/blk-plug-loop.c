@@ -18,8 +18,9 @@
 
 enum {
 	/*
-	 * A CPU tells of its I/Os when it has sent out so many.  With 512 in a
-	 * sample its end is at most a quarter late.
+	 * A CPU tells of its I/Os when it has sent out so many.  One CPU ends a
+	 * sample of 512 at most a quarter late; each further one keeps as many
+	 * back.
 	 */
 	FOLD			= 128,
 
@@ -151,11 +152,12 @@ static void blk_plug_loop_read(const struct blk_mq_hw_ctx *hctx,
 {
 	const struct blk_plug_loop_cpu *c;
 	unsigned long wait = 0;
-	unsigned int cpu;
+	unsigned int i;
 
 	*total = (struct blk_plug_adaptive_sample){ .ns = ktime_get_ns() };
-	for_each_cpu(cpu, hctx->cpumask) {
-		c = per_cpu_ptr(loop->cpu, cpu) + hctx->type;
+	/* hctx->cpumask is without isolated CPUs, which submit as well */
+	for (i = 0; i < hctx->nr_ctx; i++) {
+		c = per_cpu_ptr(loop->cpu, hctx->ctxs[i]->cpu) + hctx->type;
 		wait += READ_ONCE(c->wait);
 		total->waits += READ_ONCE(c->waits);
 		total->flushes += READ_ONCE(c->flushes);
@@ -281,11 +283,15 @@ void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_sent);
 
-/* Without statistics start_time_ns is set for the sake of this alone. */
+/*
+ * Without statistics start_time_ns is set for the sake of this alone; not that
+ * of passthrough, which may have an old one.
+ */
 static bool blk_plug_loop_timed(const struct request *rq)
 {
 	return rq->rq_flags & RQF_IO_STAT ||
-		(!blk_queue_io_stat(rq->q) && rq->start_time_ns);
+		(!blk_queue_io_stat(rq->q) && !blk_rq_is_passthrough(rq) &&
+		 rq->start_time_ns);
 }
 
 /*

@@ -25,8 +25,9 @@ struct seq_file;
  * @BLK_PLUG_POLICY_NEVER:	no merge in the plug, no hold
  * @BLK_PLUG_POLICY_SEQ_SMALL:	merge and hold small sequential requests only,
  *				send the others out in groups
- * @BLK_PLUG_POLICY_ADAPTIVE:	likewise, in groups of the size that the
- *				hardware queue has found to be best
+ * @BLK_PLUG_POLICY_ADAPTIVE:	merge while merges are found, send out groups of
+ *				the size that the hardware queue has found to
+ *				be best
  * @BLK_PLUG_POLICY_NR:		number of modes
  */
 enum blk_plug_policy_mode {
@@ -249,7 +250,9 @@ static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 	if (!plug || !(plug->policy & BLK_PLUG_POLICY_RANDOM) ||
 	    (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE))
 		return false;
-	/* what an empty plug has held may have been another queue's */
+	/* what the plug holds, or has held, may be another queue's */
+	if (READ_ONCE(q->elevator))
+		return false;
 	return plug->rq_count ||
 		blk_plug_policy_fallback(q) == BLK_PLUG_POLICY_AS_SET;
 }
@@ -358,13 +361,14 @@ static inline void blk_plug_policy_make_room(struct blk_plug *plug)
  * blk_plug_policy_flushed - a plug sends out what it holds
  * @plug: plug, which still holds it
  *
- * Counts it for the hardware queues that are on "adaptive".
+ * Counts it for the hardware queues that are on "adaptive".  What comes next
+ * begins with a queue of its own.
  *
  * Context: Task context of the submitter.
  */
 static inline void blk_plug_policy_flushed(struct blk_plug *plug)
 {
-	if (blk_plug_loop_on())
+	if (blk_plug_policy_on() && plug->policy)
 		__blk_plug_policy_flushed(plug);
 }
 

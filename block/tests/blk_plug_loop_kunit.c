@@ -37,6 +37,7 @@ struct fake {
 	struct blk_mq_ops ops;
 	struct blk_mq_tag_set set;
 	struct blk_mq_hw_ctx hctx, other, *hctxs[2];
+	struct blk_mq_ctx *ctxs[NR_CPUS];
 	struct blk_mq_tags tags;
 	struct request rq[REQUESTS], *rqs[REQUESTS];
 	struct elevator_queue elevator;
@@ -53,7 +54,6 @@ static void fake_queue_rqs(struct rq_list *list)
 static void fake_free_hctx(struct blk_mq_hw_ctx *hctx)
 {
 	blk_plug_loop_free_hctx(hctx);
-	free_cpumask_var(hctx->cpumask);
 }
 
 static void fake_exit(void *data)
@@ -73,8 +73,6 @@ static void fake_hctx(struct kunit *test, struct fake *f,
 	hctx->numa_node = NUMA_NO_NODE;
 	hctx->type = TYPE;
 	hctx->tags = &f->tags;
-	KUNIT_ASSERT_TRUE(test,
-			  zalloc_cpumask_var(&hctx->cpumask, GFP_KERNEL));
 }
 
 static void fake_map(struct fake *f, enum hctx_type type,
@@ -84,6 +82,19 @@ static void fake_map(struct fake *f, enum hctx_type type,
 
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(f->q.queue_ctx, cpu)->hctxs[type] = hctx;
+}
+
+static void fake_ctxs(struct fake *f, struct blk_mq_hw_ctx *hctx)
+{
+	struct blk_mq_ctx *ctx;
+	unsigned int cpu;
+
+	hctx->ctxs = f->ctxs;
+	for_each_possible_cpu(cpu) {
+		ctx = per_cpu_ptr(f->q.queue_ctx, cpu);
+		ctx->cpu = cpu;
+		hctx->ctxs[hctx->nr_ctx++] = ctx;
+	}
 }
 
 static void fake_requests(struct fake *f)
@@ -123,8 +134,8 @@ static struct fake *fake_bare(struct kunit *test)
 	fake_queue(test, f);
 	fake_hctx(test, f, &f->hctx);
 	fake_hctx(test, f, &f->other);
-	cpumask_copy(f->hctx.cpumask, cpu_possible_mask);
 	fake_map(f, TYPE, &f->hctx);
+	fake_ctxs(f, &f->hctx);
 	fake_requests(f);
 	return f;
 }
@@ -574,7 +585,7 @@ static void blk_plug_loop_test_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns,
 			num_possible_cpus() * 5 * 256);
 
-	cpumask_clear(f->hctx.cpumask);
+	f->hctx.nr_ctx = 0;
 	blk_plug_loop_restart(&f->q);
 	sent(f, roundup(f->loop->controller.epoch, FOLD), 0);
 	KUNIT_EXPECT_EQ(test, f->loop->resets, f->q.plug_policy_resets);
@@ -807,6 +818,7 @@ struct timed_case {
 	const char *name;
 	bool io_stat;			/* of the queue */
 	u8 counted;			/* requests with IO_STAT, a bit each */
+	u8 passthrough;			/* likewise */
 	unsigned int picks, leaves;	/* masks: a larger one picks fewer */
 	bool sparse;
 	unsigned int waits;		/* requests whose time is taken */
@@ -820,6 +832,8 @@ static const struct timed_case timed_cases[] = {
 	  .picks = 0xff, .waits = 2 },
 	{ "none", .io_stat = true, .picks = 0xff },
 	{ "without_statistics_all_have", .picks = 0xff, .waits = 4 },
+	{ "without_statistics_passthrough_has_an_old_one", .passthrough = 0x3,
+	  .picks = 0xff, .waits = 2 },
 	{ "of_large_batches_each", ALL_COUNTED, .leaves = 1, .waits = 4 },
 	{ "parked_takes_some", ALL_COUNTED, .picks = 0xff, .sparse = true,
 	  .waits = 4 },
@@ -840,8 +854,11 @@ static u64 fake_times(struct fake *f, const struct timed_case *c, u64 now)
 
 		rq->start_time_ns = start_time(now - i * NSEC_PER_MSEC,
 					       c->picks, c->leaves);
-		if (!c->io_stat || c->counted & BIT(i))
+		if (c->passthrough & BIT(i)) {
+			rq->cmd_flags = REQ_OP_DRV_IN;
+		} else if (!c->io_stat || c->counted & BIT(i)) {
 			sum += now - rq->start_time_ns;
+		}
 		if (c->counted & BIT(i))
 			rq->rq_flags = RQF_IO_STAT;
 		else if (c->io_stat && i)

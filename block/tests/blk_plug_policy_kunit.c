@@ -5,7 +5,6 @@
  */
 #include <kunit/test.h>
 #include <linux/blkdev.h>
-#include <linux/cpumask.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -171,10 +170,8 @@ static void fake_exit(void *data)
 	struct fake *f = data;
 	int i;
 
-	for (i = 0; i < HCTX_MAX_TYPES; i++) {
+	for (i = 0; i < HCTX_MAX_TYPES; i++)
 		blk_plug_loop_free_hctx(&f->hctx[i]);
-		free_cpumask_var(f->hctx[i].cpumask);
-	}
 	blk_plug_loop_free(&f->q);
 }
 
@@ -186,8 +183,6 @@ static void fake_hctx(struct kunit *test, struct fake *f, int i)
 	hctx->queue = &f->q;
 	hctx->type = i;
 	hctx->numa_node = NUMA_NO_NODE;
-	KUNIT_ASSERT_TRUE(test,
-			  zalloc_cpumask_var(&hctx->cpumask, GFP_KERNEL));
 }
 
 static void fake_queue(struct kunit *test, struct fake *f)
@@ -387,6 +382,9 @@ static const struct merge_case merge_cases[] = {
 	  .op = REQ_OP_WRITE },
 	{ .name = "adaptive_random_last", ADAPTIVE_4K, .sector = HELD_END,
 	  .policy = RANDOM, .held = 7 },
+	{ .name = "adaptive_random_of_another_queue_keeps_elevator_merges",
+	  ADAPTIVE_4K, .sector = HELD_END, .policy = RANDOM, .held = 2,
+	  .other_queue = true, .elevator = true, .looks = true },
 	{ .name = "adaptive_discards_merge_apart", ADAPTIVE_4K, .sector = 8,
 	  .policy = RANDOM, .held = 2, .op = REQ_OP_DISCARD, .looks = true },
 	{ .name = "adaptive_zone_appends_merge_apart", ADAPTIVE_4K,
@@ -811,6 +809,18 @@ static void blk_plug_policy_test_mix(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.policy, 0);
 }
 
+/* Also where no queue is on "adaptive": what comes next is one queue's again. */
+static void blk_plug_policy_test_mix_ends(struct kunit *test)
+{
+	struct fake *f = fake_alloc(test);
+
+	static_branch_inc(&blk_plug_policy_key);
+	blk_plug_policy_mix(&f->plug);
+	blk_plug_policy_flushed(&f->plug);
+	static_branch_dec(&blk_plug_policy_key);
+	KUNIT_EXPECT_EQ(test, f->plug.policy, 0);
+}
+
 /* What all CPUs have counted for a hardware queue. */
 static struct blk_plug_loop_cpu counted(const struct fake *f,
 					enum hctx_type type)
@@ -856,7 +866,7 @@ static const struct flushed_case flushed_cases[] = {
 	  1, 8, BLK_PLUG_POLICY_RANDOM },
 	{ "as_much_as_always", BLK_PLUG_POLICY_ADAPTIVE, BLK_PLUG_POLICY_SIZE,
 	  0, 32, 1, 32, 0 },
-	{ "not_bound_is_not_counted", BLK_PLUG_POLICY_ADAPTIVE, 0, 3, 5,
+	{ "not_bound_is_not_counted", BLK_PLUG_POLICY_ADAPTIVE, 0, 0, 5,
 	  0, 0, 0 },
 	{ "left_from_the_queue_before", BLK_PLUG_POLICY_SEQ_SMALL,
 	  BLK_PLUG_POLICY_RANDOM, 0, 5, 0, 0, BLK_PLUG_POLICY_RANDOM },
@@ -1299,6 +1309,7 @@ static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE(blk_plug_policy_test_within),
 	KUNIT_CASE(blk_plug_policy_test_may_fill),
 	KUNIT_CASE(blk_plug_policy_test_mix),
+	KUNIT_CASE(blk_plug_policy_test_mix_ends),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_flushed, flushed_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_mixed, mixed_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_merged, merged_gen_params),

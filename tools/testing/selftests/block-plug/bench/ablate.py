@@ -30,7 +30,11 @@ SAMPLES = 200                   # of the bootstrap
 RULES = {
     "time wins": (("	if (nr > 1 && blk", "	if (false && blk"),),
     "time must not be longer": (
-        ("	return a->group > a->from ||\n", "	return true ||\n"),),
+        ("	return blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME) >\n",
+         "	return true || blk_plug_adaptive_gain(a, 0) >\n"),),
+    "load that creeps": (("	if (blk_plug_adaptive_stale(a))\n",
+                          "	if (false)\n"),),
+    "first sample": (("settling && !a->ref[0]", "false"),),
     "twice as long": (("(nr < 2 * TRIAL || ", "("),),
     "response time ends": (
         ("BLK_PLUG_ADAPTIVE_WAIT, need - wait,\n"

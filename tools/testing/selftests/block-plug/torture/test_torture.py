@@ -194,6 +194,13 @@ class Races(unittest.TestCase):
                      ("blk_plug_loop_flush.isra.0", "b")):
             self.assertTrue(self.only(race(*pair)).is_ours(TITLES), pair)
 
+    def test_known(self):
+        """What the kernel had before is not ours; with another function is."""
+        name = "blk_mq_dispatch_rq_list"
+        ours = races.Ours(frozenset(), frozenset({name}))
+        self.assertFalse(self.only(race(name, name)).is_ours(ours))
+        self.assertTrue(self.only(race(name, "b")).is_ours(ours))
+
     def test_direct_caller(self):
         """A helper that a new file calls is the new file's doing."""
         self.assertTrue(self.only(race("a", "b")).is_ours(OURS))
