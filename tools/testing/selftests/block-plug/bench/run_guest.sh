@@ -73,10 +73,13 @@ profile()
 	echo "$1" >$TRACE/function_profile_enabled
 }
 
+# "adaptive" finds out within some plugs whether bios merge.
 count()
 {
 	mode=$1 name=$2 access=$3 bs=$4 n=$5
 
+	load -a "$access" -b "$bs" -n 3200 >/dev/null ||
+		die "$name under $mode failed"
 	profile 1
 	mark "$mode.$name.begin"
 	before="$(requests) $(doorbells)"
