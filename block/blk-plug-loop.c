@@ -290,8 +290,8 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_sent);
 static bool blk_plug_loop_timed(const struct request *rq)
 {
 	return rq->rq_flags & RQF_IO_STAT ||
-		(!blk_queue_io_stat(rq->q) && !blk_rq_is_passthrough(rq) &&
-		 rq->start_time_ns);
+		(!blk_queue_io_stat(rq->q) && rq->start_time_ns &&
+		 !blk_op_is_passthrough(rq->cmd_flags));
 }
 
 /*
