@@ -24,9 +24,9 @@
  *   that it gains too little.  It wins if the time per I/O is shorter by half a
  *   percent and by more than chance; or, as that takes long to show, if the
  *   response time is shorter by half a percent and the time per I/O is no
- *   longer, after 6 more samples if need be.  A larger group saves doorbells, so
- *   it may lose a quarter of a percent.  The winner is what others are compared
- *   with.
+ *   longer, after 6 more samples if need be.  A larger group saves doorbells,
+ *   so it may lose a quarter of a percent.  The winner is what others are
+ *   compared with.
  *
  * - Park: if no size is better, keep this one for 256 samples, then try again.
  *   Wait for twice as long each time, up to 4096 samples.

@@ -854,11 +854,10 @@ static u64 fake_times(struct fake *f, const struct timed_case *c, u64 now)
 
 		rq->start_time_ns = start_time(now - i * NSEC_PER_MSEC,
 					       c->picks, c->leaves);
-		if (c->passthrough & BIT(i)) {
+		if (c->passthrough & BIT(i))
 			rq->cmd_flags = REQ_OP_DRV_IN;
-		} else if (!c->io_stat || c->counted & BIT(i)) {
+		else if (!c->io_stat || c->counted & BIT(i))
 			sum += now - rq->start_time_ns;
-		}
 		if (c->counted & BIT(i))
 			rq->rq_flags = RQF_IO_STAT;
 		else if (c->io_stat && i)

@@ -809,7 +809,7 @@ static void blk_plug_policy_test_mix(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.policy, 0);
 }
 
-/* Also where no queue is on "adaptive": what comes next is one queue's again. */
+/* Also where no queue is on "adaptive": what comes next is one queue's. */
 static void blk_plug_policy_test_mix_ends(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
