@@ -135,11 +135,16 @@ static s64 blk_plug_adaptive_gain(const struct blk_plug_adaptive *a,
 		blk_plug_adaptive_mean(&a->trial, figure);
 }
 
-/* Is the time per I/O no longer?  A larger group saves doorbells. */
+/* What a trial has to gain.  A larger group saves doorbells: it may lose. */
+static s64 blk_plug_adaptive_need(const struct blk_plug_adaptive *a)
+{
+	return a->group < a->from ? GAIN : -GAIN / 2;
+}
+
 static bool blk_plug_adaptive_no_longer(const struct blk_plug_adaptive *a)
 {
 	return blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME) >
-		(a->group > a->from ? -GAIN / 2 : 0);
+		min(blk_plug_adaptive_need(a), 0);
 }
 
 /* Is the trial good so far?  If it is to the end, it wins. */
@@ -148,7 +153,7 @@ static bool blk_plug_adaptive_good(const struct blk_plug_adaptive *a)
 	const struct blk_plug_adaptive_arm *base = &a->base;
 	s64 time = blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME);
 	s64 wait = blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_WAIT);
-	s64 need = a->group < a->from ? GAIN : -GAIN / 2;
+	s64 need = blk_plug_adaptive_need(a);
 	s32 nr = a->trial.nr;
 
 	if (blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,

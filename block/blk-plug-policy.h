@@ -368,7 +368,7 @@ static inline void blk_plug_policy_make_room(struct blk_plug *plug)
  */
 static inline void blk_plug_policy_flushed(struct blk_plug *plug)
 {
-	if (blk_plug_policy_on() && plug->policy)
+	if (blk_plug_policy_on())
 		__blk_plug_policy_flushed(plug);
 }
 

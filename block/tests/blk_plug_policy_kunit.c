@@ -866,7 +866,7 @@ static const struct flushed_case flushed_cases[] = {
 	  1, 8, BLK_PLUG_POLICY_RANDOM },
 	{ "as_much_as_always", BLK_PLUG_POLICY_ADAPTIVE, BLK_PLUG_POLICY_SIZE,
 	  0, 32, 1, 32, 0 },
-	{ "not_bound_is_not_counted", BLK_PLUG_POLICY_ADAPTIVE, 0, 0, 5,
+	{ "not_bound_is_not_counted", BLK_PLUG_POLICY_ADAPTIVE, 0, 3, 5,
 	  0, 0, 0 },
 	{ "left_from_the_queue_before", BLK_PLUG_POLICY_SEQ_SMALL,
 	  BLK_PLUG_POLICY_RANDOM, 0, 5, 0, 0, BLK_PLUG_POLICY_RANDOM },
