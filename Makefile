@@ -9,7 +9,8 @@ TORTURE	:= tools/testing/selftests/block-plug/torture
 export KSRC FROM ACCEL
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
-	selftest series bisect matrix torture lint shell clean
+	selftest series branch bisect each-commit figures matrix torture lint \
+	shell clean
 
 help:
 	@echo 'Verbs:'
@@ -17,6 +18,7 @@ help:
 	@echo '  run       boot the patched kernel, compare the policies on NVMe'
 	@echo '  bench     policies and baselines on modelled SSDs; see SUITE'
 	@echo '  sim       what adaptive loses to the best fixed group; see SEED, ABLATE'
+	@echo '  figures   what each section buys, for its cover letter; see SECTIONS'
 	@echo '  audit     what plugs batch, unpatched and patched, case by case'
 	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
 	@echo '  kernel    build the patched kernel'
@@ -24,8 +26,9 @@ help:
 	@echo '  refresh   bring commits made in $(TREE) back here'
 	@echo '  kunit     unit tests, under User Mode Linux'
 	@echo '  selftest  kselftests, in a guest'
-	@echo '  series    mails for git am, in build/series-$(KVER)/'
-	@echo '  bisect    each commit compiles, on and off, gcc and clang; see ARGS'
+	@echo '  series    mails for git am, in build/series-$(KVER)/; see ONTO'
+	@echo '  branch    "tree", and the tags that it has, one per section'
+	@echo '  each-commit  compiles, on and off, gcc and clang; see ARGS (or: bisect)'
 	@echo '  matrix    the last commit compiles in other configurations'
 	@echo '  torture   faults and floods on two debug kernels; see T and KINDS'
 	@echo '  lint      checkpatch, shellcheck, sparse, W=1'
@@ -33,6 +36,7 @@ help:
 	@echo '  clean     remove build/, except for the downloads in build/cache'
 	@echo 'Variables:'
 	@echo '  KSRC=dir      use this Linux $(KVER) source, which is only read'
+	@echo '  ONTO=dir      another kernel tree on which "series" tries the mails'
 	@echo '  MODES="a b"   policies that "run" compares (default: all)'
 	@echo '  SUITE="a b"   what "bench" measures (default: cpu rfc nvme), or all;'
 	@echo '                "regret": what adaptive loses to the best fixed choice;'
@@ -44,6 +48,7 @@ help:
 	@echo '                of all that "torture" does by chance (default: the clock)'
 	@echo '  CONFIGS=n     how many (default: 5000; with ABLATE 1200)'
 	@echo '  ABLATE=1      "sim": what each rule of the controller is worth'
+	@echo '  SECTIONS="a b"  of the series, that "figures" measures (default: all)'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'
 	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
@@ -70,6 +75,11 @@ refresh: setup
 series: tree
 	@python3 scripts/series.py export
 	@python3 scripts/series.py verify
+	@$(if $(ONTO),python3 scripts/series.py onto '$(ONTO)')
+
+branch: tree
+	@git -C $(TREE) for-each-ref --format='%(refname:short)	%(subject)' \
+		refs/tags/base refs/tags/section/ refs/heads/series
 
 run: kernel
 	@python3 $(BENCH)/run.py --modes '$(MODES)'
@@ -86,13 +96,16 @@ sim: tree
 audit: kernel
 	@python3 scripts/audit.py
 
+figures: kernel
+	@python3 $(BENCH)/figures.py $(SECTIONS)
+
 kunit: tree
 	@python3 scripts/kunit.py
 
 selftest: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(TESTS)
 
-bisect: tree
+each-commit bisect: tree
 	@python3 scripts/bisect_series.py $(ARGS)
 
 matrix: tree

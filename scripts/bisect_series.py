@@ -135,7 +135,7 @@ class Series:
     def mark_last(self):
         """Which commits end a section; the last one does in any case."""
         ends = git("for-each-ref", "--format=%(objectname)",
-                   "refs/heads/section/").split() + [self.tip]
+                   "refs/tags/section/").split() + [self.tip]
         for commit in self.commits:
             commit.last = commit.sha in ends
 

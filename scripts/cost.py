@@ -32,14 +32,14 @@ WORKLOADS = {
     "libaio-rand4k-s32": "-e libaio -a rand -s 32 -c 32 -n 64000",
     "seq4k-s32": "-a seq -s 32 -c 32 -n 64000",
 }
-# Of the unpatched kernel's instructions, what must not be exceeded: with gcc 12
-# the audit, whose disks differ a little, is 0.006 below; another compiler may
-# do otherwise. The last four are the audit's alone, the very last a known
-# price.
-GOALS = {"rand4k-s32": 0.972, "rand4k-s128": 0.912,
-         "libaio-rand4k-s32": 0.927, "seq4k-s32": 0.976,
-         "shared-rand4k-s32": 0.882, "depth64-rand4k-s32": 0.892,
-         "two-rand4k-s32": 0.923, "libaio-seq4k-s32": 1.041}
+# Of the unpatched kernel's instructions, what must not be exceeded, the gates of
+# counters and policy included. With gcc 12 the audit, whose disks differ a
+# little, is 0.004 above; another compiler may do otherwise. The last four are
+# the audit's alone.
+GOALS = {"rand4k-s32": 1.008, "rand4k-s128": 0.948,
+         "libaio-rand4k-s32": 0.951, "seq4k-s32": 0.924,
+         "shared-rand4k-s32": 0.915, "depth64-rand4k-s32": 0.930,
+         "two-rand4k-s32": 0.936, "libaio-seq4k-s32": 1.004}
 KERNELS = ["base", "batching", "patched"]
 JOB = """set -e
 dir=/sys/kernel/config/nullb/cost

@@ -31,8 +31,9 @@ MODEL = os.path.join(SELFTESTS, "ssd_model")
 BASELINES = os.path.join(SELFTESTS, "bench/baselines")
 NATIVE = os.path.join(SELFTESTS, "bench/native.config")
 
-# The first section of the series, which fixes what the second builds upon.
+# The sections before the policy, up to this one.
 BATCHING = os.path.join(BUILD, "linux-7.3-batching")
+LAST_BATCHING = "counters"
 
 # Unpatched, but for what a baseline of the benchmarks takes away.
 NOPLUG = os.path.join(BUILD, "linux-7.3-noplug")
@@ -63,6 +64,19 @@ VARIANTS = {
     "uml-batching": (BATCHING, "o-uml", [NATIVE, OFF], PROCESS),
     "uml-delay": (DELAY, "o-uml", [NATIVE], PROCESS),
 }
+
+# The kernels at the ends of sections, which make figures compares: they are few,
+# and take turns in one tree.
+SECTIONS = os.path.join(BUILD, "linux-7.3-sections")
+
+
+def add_section(name):
+    """Variants of the kernel at the end of a section; the bootable one."""
+    variant = "at-" + name
+    VARIANTS[variant] = (SECTIONS, "o-kernel-" + name, [CONFIG], BOOTABLE)
+    VARIANTS["uml-" + variant] = (SECTIONS, "o-uml-" + name, [NATIVE], PROCESS)
+    return variant
+
 
 # Who compiles what gcc does not.
 COMPILERS = {"kcsan": "clang-19"}
@@ -166,15 +180,19 @@ def ensure_baseline(tree):
         out.write(wanted)
 
 
-def ensure_tree(tree):
+def ensure_tree(variant):
     """The source of a variant; those of several share it."""
+    tree = VARIANTS[variant][0]
     lock = os.path.join(BUILD, ".lock-" + os.path.basename(tree))
     with open(lock, "w", encoding="ascii") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if tree == BASE:
             ensure_checkout(tree, "base")
         elif tree == BATCHING:
-            ensure_checkout(tree, "refs/heads/section/batching")
+            ensure_checkout(tree, "refs/tags/section/" + LAST_BATCHING)
+        elif tree == SECTIONS:
+            ensure_checkout(tree, "refs/tags/section/"
+                            + variant.rsplit("at-", 1)[1])
         elif tree != TREE:
             ensure_baseline(tree)
 
@@ -307,7 +325,7 @@ def build_locked(variant):
         with open(OFF, "w", encoding="ascii") as fragment:
             fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n"
                            "# CONFIG_BLK_PLUG_STAT is not set\n")
-    ensure_tree(tree)
+    ensure_tree(variant)
     configure(variant)
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)

@@ -3,7 +3,7 @@
 """Makes a kernel tree of the series, takes commits back, exports mails.
 
 build/linux-7.3 is a git tree: a base commit (ref `base`), then one commit per
-entry of patches/7.3/series on branch `series`, and a branch section/<name> at
+entry of patches/7.3/series on branch `series`, and a tag section/<name> at
 the end of each section.
 """
 
@@ -14,7 +14,7 @@ import sys
 
 from serieslib.env import OUTPUT, lock, say
 from serieslib.git import Failure, encode
-from serieslib.mail import cmd_export, cmd_verify
+from serieslib.mail import cmd_export, cmd_onto, cmd_verify
 from serieslib.refresh import cmd_refresh
 from serieslib.tree import cmd_tree, find_source
 
@@ -47,6 +47,9 @@ def arguments():
     export.add_argument("--out", **out)
     command("verify", cmd_verify, "compare git am of the mails with the tree"
             ).add_argument("--out", **out)
+    onto = command("onto", cmd_onto, "try the mails on another kernel tree, which is only read")
+    onto.add_argument("onto", metavar="DIR")
+    onto.add_argument("--out", **out)
     check = command("ksrc", cmd_ksrc, "check a kernel tree of your own")
     check.add_argument("--ksrc", **ksrc)
     return parser.parse_args()

@@ -49,6 +49,9 @@ ROOMS = {
 }
 
 
+ALONE = "Applies on: Linux 7.3, each mail alone\n"
+
+
 def mail(subject, diff="", body="Because."):
     return ("From " + 40 * "0" + " Mon Sep 17 00:00:00 2001\nFrom: A <a@example.invalid>\n"
             f"Date: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: [PATCH] {subject}\n\n{body}\n---\n\n"
@@ -98,8 +101,9 @@ class Fixture:
         write(self.root, ROOMS)
         (self.root / "tools/policy.sh").chmod(0o755)
         write(self.patches, {**MAILS, "series": SERIES,
-                             "batching.cover": "foo: counting\n\nWhy we count.\n",
-                             "policy.cover": "foo: a policy\n\nWhy \u00fc matters.\n"})
+                             "batching.cover": "foo: counting\n\nWhy we count.\n\n" + ALONE,
+                             "policy.cover": "foo: a policy\n\nWhy \u00fc matters.\n\n"
+                                             "Applies on: batching\n"})
 
     def env(self, **extra):
         env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
@@ -601,6 +605,54 @@ def verify_finds_differences(f):
     mail1.write_text(good)
     f.refused("verify", words=["make series"])
     assert not [p for p in (f.root / "build").iterdir() if p.name.startswith("verify-")]
+
+
+def each_section_has_an_mbox(f):
+    f.ok("export")
+    box = (f.mails / "policy.mbox").read_text()
+    assert box.count("\nFrom: plug_policy series") == 2, box
+    assert "[PATCH 1/2]" in box and "[PATCH 2/2]" in box and "[PATCH 0/2]" not in box, box
+    f.git("reset", "-q", "--hard", "section/batching")
+    f.git("am", "-q", str(f.mails / "policy.mbox"))
+    assert f.head_tree() == f.git("rev-parse", "section/policy^{tree}")
+
+
+def covers_say_what_they_apply_on(f):
+    cover = f.patches / "policy.cover"
+    good = cover.read_text()
+    for text, words in ((good.replace("Applies on: batching", ""), ["one line 'Applies on:"]),
+                        (good.replace("batching", "later"), ["'later'", "batching"])):
+        cover.write_text(text)
+        f.refused("export", words=["policy.cover", *words])
+    cover.write_text(good)
+
+
+def verify_takes_covers_at_their_word(f):
+    """A hunk beside one of the section before needs that section."""
+    mail2 = f.patches / "0002-foo-policy.patch"
+    near = hook(12, "int line12;", "int pol;").replace(" int line10;", " int count;")
+    mail2.write_text(mail("foo: a policy for \u00fcber", near))
+    f.ok("tree")
+    f.ok("export")
+    f.ok("verify")
+    cover = f.patches / "policy.cover"
+    cover.write_text(cover.read_text().replace("on: batching", "on: Linux 7.3"))
+    f.refused("verify", words=["policy on what its cover says", "block/foo.c"])
+
+
+def onto_says_what_another_tree_takes(f):
+    f.ok("export")
+    other = f.root / "other"
+    write(other, KERNEL)
+    before = state(other)
+    text = f.ok("onto", str(other))
+    assert "ok  batching\n" in text and "ok  policy\n" in text and "alone" in text, text
+    assert state(other) == before, "the other tree was written to"
+    moved = KERNEL["block/foo.c"].replace("int line20;", "int moved;")
+    write(other, {"block/foo.c": moved})
+    text = f.refused("onto", str(other), words=["no  policy: policy/0001-", "block/foo.c:17"])
+    assert "ok  batching\n" in text, text
+    f.refused("onto", str(f.root / "none"), words=["no kernel source tree"])
 
 
 TESTS = [value for value in list(globals().values()) if callable(value)

@@ -154,40 +154,71 @@ static void batch_model(struct kunit *test)
 	}
 }
 
-/* Batches find all free bits, however these lie, and then none. */
-static void batch_takes_all_free(struct kunit *test)
+/* The busy bits of a word, and, in @bits, all that it has. */
+static unsigned int word_weight(struct model *model, unsigned int word,
+				unsigned int *bits)
 {
-	struct model *model = new_model(test, false);
-	unsigned int pattern, bit, keep;
+	unsigned int shift = model->sbq.sb.shift, first = word << shift;
+	unsigned int bit = first, nr = 0;
 
-	for (pattern = 0; pattern < PATTERNS; pattern++) {
-		while (take_one(test, model))
-			;
-		keep = random_below(model, 101);
-		for (bit = 0; bit < model->depth; bit++) {
-			if (random_below(model, 100) < keep)
-				continue;
-			__clear_bit(bit, model->busy);
-			sbitmap_queue_clear(&model->sbq, bit, 0);
-		}
-		while (take_batch(test, model, 32))
-			;
-		KUNIT_ASSERT_EQ(test, model->depth,
-				bitmap_weight(model->busy, model->depth));
+	*bits = min(1U << shift, model->depth - first);
+	for_each_set_bit_from(bit, model->busy, first + *bits)
+		nr++;
+	return nr;
+}
+
+static void free_some(struct model *model, unsigned int percent)
+{
+	unsigned int bit;
+
+	for_each_set_bit(bit, model->busy, model->depth) {
+		if (random_below(model, 100) >= percent)
+			continue;
+		__clear_bit(bit, model->busy);
+		sbitmap_queue_clear(&model->sbq, bit, 0);
 	}
 }
 
-/* From an empty map, each call takes as much as one word can give. */
-static void batch_takes_whole_words(struct kunit *test)
+/* Batches find what is free in the first half of a word, however it lies. */
+static void batch_leaves_half(struct kunit *test)
 {
 	struct model *model = new_model(test, false);
-	unsigned int calls = 0;
+	unsigned int words = DIV_ROUND_UP(model->depth,
+					  1U << model->sbq.sb.shift);
+	unsigned int *before = kunit_kcalloc(test, words, sizeof(*before),
+					     GFP_KERNEL);
+	unsigned int pattern, word, bits, after;
 
+	KUNIT_ASSERT_NOT_NULL(test, before);
+	for (pattern = 0; pattern < PATTERNS; pattern++) {
+		while (take_one(test, model))
+			;
+		free_some(model, random_below(model, 101));
+		for (word = 0; word < words; word++)
+			before[word] = word_weight(model, word, &bits);
+		while (take_batch(test, model, 32))
+			;
+		for (word = 0; word < words; word++) {
+			after = word_weight(model, word, &bits);
+			KUNIT_ASSERT_EQ(test, after,
+					max(before[word], bits / 2));
+		}
+	}
+}
+
+/* From an empty map, each call takes half of a word. */
+static void batch_takes_half_words(struct kunit *test)
+{
+	struct model *model = new_model(test, false);
+	unsigned int calls = 0, words = 0, first, bits;
+
+	for (first = 0; first < model->depth; first += bits) {
+		bits = min(1U << model->sbq.sb.shift, model->depth - first);
+		words += bits > 1;
+	}
 	while (take_batch(test, model, BITS_PER_LONG))
 		calls++;
-	KUNIT_EXPECT_EQ(test, model->sbq.sb.map_nr, calls);
-	KUNIT_EXPECT_EQ(test, model->depth,
-			bitmap_weight(model->busy, model->depth));
+	KUNIT_EXPECT_EQ(test, words, calls);
 }
 
 /* Strict order is not for batches. */
@@ -201,8 +232,8 @@ static void batch_not_round_robin(struct kunit *test)
 
 static struct kunit_case sbitmap_cases[] = {
 	KUNIT_CASE_PARAM(batch_model, map_gen_params),
-	KUNIT_CASE_PARAM(batch_takes_all_free, map_gen_params),
-	KUNIT_CASE_PARAM(batch_takes_whole_words, map_gen_params),
+	KUNIT_CASE_PARAM(batch_leaves_half, map_gen_params),
+	KUNIT_CASE_PARAM(batch_takes_half_words, map_gen_params),
 	KUNIT_CASE_PARAM(batch_not_round_robin, map_gen_params),
 	{ }
 };

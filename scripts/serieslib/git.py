@@ -149,8 +149,8 @@ class Git:
     def changed(self, old, new):
         return nul_list(self("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new))
 
-    def refs(self, prefix):
-        return self.get("for-each-ref", "--format=%(refname)", prefix).split()
+    def refs(self, *prefixes):
+        return self.get("for-each-ref", "--format=%(refname)", *prefixes).split()
 
 
 # --- kernel source -----------------------------------------------------------

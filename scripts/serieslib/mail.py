@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
-"""export: the series as mails, a directory per section; verify: back again."""
+"""export: the series as mails, a directory and an mbox per section; verify: back
+again, each section on as little as its cover says that it needs."""
 
 import re
 import tempfile
 from pathlib import Path
 
+from . import figures
 from .build import Builder
-from .env import BUILD, PATCHES, ROOT, TREE, remove, shown, step
+from .env import BASE, BUILD, PATCHES, ROOT, TREE, remove, say, shown, step
 from .files import load_series
-from .git import AUTHOR, Failure, Git, GitError, clean_env, ident_env, run_git, split_ident
+from .git import (AUTHOR, Failure, Git, GitError, clean_env, ident_env, kernel_version, run_git,
+                  split_ident)
 from .tree import BASE_REF, MADE, made_series, open_tree
 
 
 def check_output(out):
     """Only what an export left is ever replaced."""
     for path in out.rglob("*") if out.exists() else ():
-        if not path.is_dir() and path.suffix != ".patch":
+        if not path.is_dir() and path.suffix not in (".patch", ".mbox"):
             raise Failure(f"{out} holds {path.name}, which is no export; choose another --out")
 
 
@@ -36,6 +39,41 @@ def cover(section):
     return f"{subject}\n\n{body.strip(chr(10))}\n"
 
 
+# What a cover says of a section that needs no other one, and of one whose mails
+# need not even each other.
+PRISTINE = f"Linux {BASE}"
+EACH_ALONE = f"{PRISTINE}, each mail alone"
+
+
+def applies_on(section):
+    """What the cover of a section says that it is applied on."""
+    found = re.findall(r"^Applies on: (.*)$", cover(section), re.M)
+    if len(found) != 1:
+        raise Failure(f"{section}.cover: wanted is one line 'Applies on: <section>, ...', "
+                      f"'Applies on: {PRISTINE}' or 'Applies on: {EACH_ALONE}'")
+    return found[0]
+
+
+def needs(section, sections):
+    """The sections that this one is applied on."""
+    said = applies_on(section)
+    if said in (PRISTINE, EACH_ALONE):
+        return []
+    names = [name.strip() for name in said.split(",")]
+    earlier = sections[:sections.index(section)]
+    unknown = [name for name in names if name not in earlier]
+    if unknown:
+        raise Failure(f"{section}.cover: applies on '{unknown[0]}', which is no earlier section; "
+                      f"there are: {', '.join(earlier)}")
+    return [name for name in earlier if name in names]
+
+
+def write_mbox(out, section):
+    """All mails of a section but for the cover, as git am takes them."""
+    box = [mail.read_bytes() for mail in mails_of(out, section)]
+    (out / f"{section}.mbox").write_bytes(b"".join(box))
+
+
 def format_section(git, section, start, ident, out):
     """Mails of branch export/<section>; git takes the cover from the branch."""
     branch = f"export/{section}"
@@ -43,7 +81,7 @@ def format_section(git, section, start, ident, out):
     sender = git.having(**ident_env(ident), **{
         "GIT_CONFIG_COUNT": str(int(number) + 1),
         f"GIT_CONFIG_KEY_{number}": f"branch.{branch}.description",
-        f"GIT_CONFIG_VALUE_{number}": cover(section)})
+        f"GIT_CONFIG_VALUE_{number}": figures.fill(section, cover(section))})
     sender("format-patch", "-q", "-n", "--cover-letter", "--cover-from-description=subject",
            f"--base={BASE_REF}", "--zero-commit", "--full-index", "--no-signature", "-M",
            "-o", out / section, f"{start}..{branch}")
@@ -59,12 +97,14 @@ def check_signatures(out):
 def export_sections(git, series, commits, ident, out):
     tip = git.ref(BASE_REF)
     for section in series.sections:
+        needs(section, series.sections)  # complains of a cover that does not say
         start = tip
         for entry, commit in zip(series.entries, commits):
             tip = signed(commit, ident, git, tip) if entry.section == section else tip
         if tip != start:
             git("update-ref", f"refs/heads/export/{section}", tip)
             format_section(git, section, start, ident, out)
+            write_mbox(out, section)
 
 
 def current_commits(git):
@@ -111,15 +151,19 @@ def pristine(git, base, tip, where):
     return clone
 
 
-def am_section(clone, out, section):
+def mails_of(out, section):
     box = sorted(path for path in (out / section).glob("*.patch")
                  if not path.name.startswith("0000-"))
     if not box:
         raise Failure(f"no mails in {shown(out / section)}; first: make series")
+    return box
+
+
+def am(clone, box, what):
     try:
         clone("am", "-q", "--whitespace=nowarn", *box)
     except GitError as error:
-        raise Failure(f"git am of section {section}: {error}") from None
+        raise Failure(f"git am of {what}: {error}") from None
     return len(box)
 
 
@@ -135,15 +179,81 @@ def compare(clone, base, tip):
     return wrong
 
 
+def stacks(out, sections):
+    """[(what, mails)]: each section on what its cover says."""
+    found = []
+    for section in sections:
+        below = needs(section, sections)
+        box = mails_of(out, section)
+        found.append((section, [mail for name in below for mail in mails_of(out, name)] + box))
+        if applies_on(section) == EACH_ALONE:
+            found += [(f"{section}/{mail.name} alone", [mail]) for mail in box]
+    return found
+
+
+def used_sections(series):
+    return [s for s in series.sections if any(e.section == s for e in series.entries)]
+
+
 def cmd_verify(args):
     git, out = open_tree(), Path(args.out).resolve()
     base, tip = git.ref(BASE_REF), git.ref(MADE)
-    series = made_series(git)
-    used = [s for s in series.sections if any(e.section == s for e in series.entries)]
+    sections = used_sections(made_series(git))
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="verify-") as tmp:
         clone = pristine(git, base, tip, Path(tmp) / "linux")
-        count = sum(am_section(clone, out, section) for section in used)
+        tried = stacks(out, sections)
+        for what, box in tried:
+            am(clone, box, f"{what} on what its cover says")
+            clone("reset", "-q", "--hard", base)
+        count = sum(am(clone, mails_of(out, section), section) for section in sections)
         wrong = compare(clone, base, tip)
     if wrong:
         raise Failure("the exported mails do not make the tree: " + "; ".join(wrong))
-    step(f"ok: git am of {count} mails makes the tree of the series")
+    step(f"ok: git am of {count} mails makes the tree of the series; each section applies on what "
+         f"its cover says ({len(tried)} stacks)")
+
+
+# --- on another tree ---------------------------------------------------------
+
+def foreign(git, paths, onto, where):
+    """A repository of those files of another tree that the series touches."""
+    where.mkdir()
+    run_git(["init", "-q", where], clean_env())
+    clone = Git(where)
+    for path in paths:
+        if (onto / path).is_file():
+            (where / path).parent.mkdir(parents=True, exist_ok=True)
+            (where / path).write_bytes((onto / path).read_bytes())
+    clone("add", "-A", "-f")
+    clone("update-ref", "HEAD", clone.commit(clone.get("write-tree"), f"files of {onto}"))
+    return clone
+
+
+def refused(clone, box):
+    """The first mail that does not apply, and git's reason, or None."""
+    for mail in box:
+        try:
+            clone("am", "-q", "--whitespace=nowarn", mail)
+        except GitError as error:
+            clone("am", "--abort")
+            lines = [line for line in str(error).splitlines() if line.startswith("error: ")]
+            return f"{mail.parent.name}/{mail.name}: {'; '.join(lines) or error}"
+    return None
+
+
+def cmd_onto(args):
+    """Says which stacks another tree takes; the failures are the result."""
+    git, out, onto = open_tree(), Path(args.out).resolve(), Path(args.onto).resolve()
+    _, full = kernel_version(onto)
+    paths = git.changed(git.ref(BASE_REF), git.ref(MADE))
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="onto-") as tmp:
+        clone = foreign(git, paths, onto, Path(tmp) / "linux")
+        start, bad = clone.ref("HEAD"), 0
+        for what, box in stacks(out, used_sections(made_series(git))):
+            why = refused(clone, box)
+            say(f"{'no' if why else 'ok'}  {what}" + (f": {why}" if why else ""))
+            bad += bool(why)
+            clone("reset", "-q", "--hard", start)
+    if bad:
+        raise Failure(f"{bad} stacks do not apply to Linux {full} in {onto}")
+    step(f"ok: all apply to Linux {full} in {onto}")

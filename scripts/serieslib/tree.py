@@ -86,7 +86,7 @@ def section_tips(base, series, commits):
     for section in series.sections:
         for entry, commit in zip(series.entries, commits):
             tip = commit if entry.section == section else tip
-        tips[f"refs/heads/section/{section}"] = tip
+        tips[f"refs/tags/section/{section}"] = tip
     return tips
 
 
@@ -99,7 +99,7 @@ def publish(git, base, series, commits):
         switch(git, tip)
     refs = {BASE_REF: base, MADE: tip, **section_tips(base, series, commits),
             MADE_SERIES: store_blob(git, format_series(series))}
-    stale = set(git.refs("refs/heads/section/")).difference(refs)
+    stale = set(git.refs("refs/heads/section/", "refs/tags/section/")).difference(refs)
     lines = [f"update {ref} {value}" for ref, value in refs.items()]
     lines += [f"delete {ref}" for ref in [*sorted(stale), NEXT]]
     git("update-ref", "--stdin", stdin="\n".join(lines) + "\n")

@@ -13,8 +13,6 @@
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=plug_stats_lib.sh
-. "${0%/*}/plug_stats_lib.sh"
 
 DISK=bp0
 N=512
@@ -25,42 +23,35 @@ need_ext4()
 	grep -qw ext4 /proc/filesystems || missing "no ext4 (CONFIG_EXT4_FS)"
 }
 
-# requests_in TYPE: requests of the hardware queues of this type
-requests_in()
-{
-	local dir sum=0
-
-	for dir in "$DEBUGFS/block/$DISK"/hctx*; do
-		[ "$(cat "$dir/type")" = "$1" ] || continue
-		sum=$((sum + $(sed -n 's/^requests //p' "$dir/plug_stats")))
-	done
-	echo $sum
-}
-
-# every_other SIZE: I/Os of 4K and of SIZE in turns, in plugs of 32
+# every_other SIZE: I/Os of 4K and of SIZE in turns, in plugs of 32; sets POLLED
+# and OTHER to the requests. What is not polled is completed by null_blk's
+# softirq handler, which polling does without.
 every_other()
 {
-	stats_reset $DISK
+	REQUESTS=$(requests_of $DISK)
+	profile_start null_complete_rq
 	load -P -F -b 4k -2 "$1" -p 1 -s $BATCH -c $BATCH -d $BATCH -w -n $N \
 		"$TMP/mnt/file" || failed "the load failed"
+	profile_end
+	OTHER=$(profile_hits null_complete_rq)
+	POLLED=$(($(requests_of $DISK) - REQUESTS - OTHER))
 }
 
 # Each fits into one request.
 stays_polled()
 {
 	every_other 8k
-	expect_count "polled requests" "$(requests_in poll)" $N $N
-	expect_count "other requests" "$(requests_in default)" 0 0
+	expect_count "polled requests" $POLLED $N $N
+	expect_count "other requests" "$OTHER" 0 0
 }
 
 # 64K are four requests.
 is_not_polled()
 {
 	every_other 64k
-	expect_count "polled requests" "$(requests_in poll)" \
-		$((N / 2)) $((N / 2))
-	[ "$(requests_in default)" -ge $((N / 2)) ] ||
-		failed "only $(requests_in default) requests are not polled"
+	expect_count "polled requests" $POLLED $((N / 2)) $((N / 2))
+	[ "$OTHER" -ge $((N / 2)) ] ||
+		failed "only $OTHER requests are not polled"
 }
 
 # Its blocks are neighbours, so that each I/O is one bio.
@@ -71,8 +62,7 @@ make_file()
 	mkdir "$TMP/mnt" && mount -t ext4 "/dev/$DISK" "$TMP/mnt" &&
 	dd if=/dev/zero of="$TMP/mnt/file" bs=1M count=16 2>/dev/null &&
 	sync || return 1
-	set_attr "/sys/block/$DISK/queue/max_sectors_kb" 16 &&
-	set_attr "$(stats_switch $DISK)" 1
+	set_attr "/sys/block/$DISK/queue/max_sectors_kb" 16
 }
 
 # Before the disk goes.
@@ -85,7 +75,7 @@ leave()
 	cleanup
 }
 
-require root debugfs plug_stats plug_load null_blk ext4
+require root profiler plug_load null_blk ext4
 command -v mke2fs >/dev/null || missing "no program mke2fs"
 require
 trap leave EXIT

@@ -113,15 +113,6 @@ sticky()
 	value "$1" "$(profile_hits "$call")"
 }
 
-# Comparisons beyond the place, of 3200 random I/Os.
-merge_checks()
-{
-	profile_start blk_rq_merge_ok
-	must load -s 32 -c 32 -n $((32 * N)) /dev/bp0
-	profile_end
-	value merge_checks "$(profile_hits blk_rq_merge_ok)"
-}
-
 # --- tags ------------------------------------------------------------------
 
 # tags NAME SIZE ARG...: of SIZE I/Os per submission, how many have their tag
@@ -139,29 +130,6 @@ tags()
 	value "$name" "$(rounded $batched $N)"
 	value "$name.at_once" "$(rounded $batched \
 		$(($(profile_hits blk_mq_get_tags) + (batched == 0))))"
-}
-
-# A disk with 128 tags, whose I/Os end in any order: where 32 are wanted again,
-# as many are free, all over the map. The random 4K reads submitted meanwhile
-# keep 96 others busy.
-tags_fragmented()
-{
-	local dir=/sys/kernel/config/ssd_model/frag pair
-
-	must insmod /modules/ssd_model.ko
-	must mkdir $dir
-	for pair in depth=128 queues=1 size_mb=256 seed=1 \
-		    read_latency=uniform:500000-8000000 power=1; do
-		echo "${pair#*=}" >"$dir/${pair%%=*}" || failed "frag: $pair"
-	done
-	must wait_for 5 test -b /dev/fragn1
-	must prepare fragn1
-	profile_start blk_mq_get_tags blk_mq_get_tag
-	must load -s 32 -c 32 -d 128 -n 32000 /dev/fragn1
-	profile_end
-	value tags_fragmented "$(rounded \
-		$((32000 - $(profile_hits blk_mq_get_tag))) 1000)"
-	must rmdir $dir
 }
 
 # words_value KEY FILE: of "key=value ..."
@@ -245,7 +213,6 @@ counts()
 	merges merge_four 4
 	sticky sticky_null bp1
 	sticky sticky_nvme $NVME
-	merge_checks
 	tags tags_32 32 /dev/bp0
 	tags tags_64 64 /dev/bp0
 	tags tags_128 128 /dev/bp0
@@ -340,7 +307,6 @@ instructions()
 	clock clock
 	must set_attr /sys/block/bp0/queue/iostats 0
 	clock clock_iostats0
-	tags_fragmented
 }
 
 if [ -e /sys/kernel/debug/block ]; then

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: no tag is taken ahead for I/Os that will be merged.
+#
+# Reproducer: a plug took as many tags as it was told of I/Os. Of 32 that merged
+# into one request, 31 were missing elsewhere until the submission was over.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+DISK=bp0
+N=50
+
+# merged PER_PLUG PER_REQUEST: sequential I/Os of 4K
+merged()
+{
+	set_attr /sys/block/$DISK/queue/max_sectors_kb $(($2 * 4)) || return
+	measure $DISK -a seq -s "$1" -c "$1" -d "$1" -n $(($1 * N)) \
+		/dev/$DISK || return
+	expect_count "batches of tags" "$TAG_BATCHES" 0 3
+	expect_count "single tags" "$TAG_SINGLES" \
+		"$REQUESTS" $((REQUESTS + 3))
+	expect_count "requests" "$REQUESTS" \
+		$(($1 * N / $2)) $(($1 * N / $2 + 3))
+}
+
+require root profiler plug_load null_blk
+plan 3
+null_create $DISK || ktap_exit_fail_msg "cannot create the disk"
+check "32 I/Os per plug, one request" merged 32 32
+check "128 I/Os per plug, four requests" merged 128 32
+check "128 I/Os per plug, two per request" merged 128 2
+finish

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: rq_qos policies are told of requests that carried an I/O only.
+#
+# Reproducer: what a plug had allocated ahead and did not use was freed as if it
+# had completed: 32 calls for 32 I/Os that had merged into one request.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+N=100
+
+need_wbt()
+{
+	null_create bp0 || { missing "cannot create a null_blk"; return; }
+	(echo 75000 >/sys/block/bp0/queue/wbt_lat_usec) 2>/dev/null ||
+		missing "no writeback throttling (CONFIG_BLK_WBT)"
+}
+
+calls()
+{
+	REQUESTS=$(requests_of bp0)
+	profile_start __rq_qos_done
+	load -a seq -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) /dev/bp0 ||
+		return
+	profile_end
+	REQUESTS=$(($(requests_of bp0) - REQUESTS))
+	expect_count "calls of rq_qos_done() for $REQUESTS requests" \
+		"$(profile_hits __rq_qos_done)" "$REQUESTS" "$REQUESTS"
+}
+
+require root profiler plug_load null_blk wbt
+plan 1
+check "sequential I/Os that merge" calls
+finish
