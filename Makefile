@@ -62,14 +62,16 @@ help:
 setup:
 	@sh scripts/setup.sh
 
-tree: setup
+tree:
+	@sh scripts/setup.sh tree
 	@sh scripts/source.sh
 	@python3 scripts/series.py tree
 
-kernel: tree
+kernel: setup tree
 	@python3 scripts/kernel.py $(if $(DEBUG),debug,patched)
 
-refresh: setup
+refresh:
+	@sh scripts/setup.sh tree
 	@python3 scripts/series.py refresh
 
 series: tree
@@ -88,7 +90,7 @@ bench: kernel
 	@python3 $(BENCH)/bench.py --suite '$(SUITE)' \
 		$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
 
-sim: tree
+sim: setup tree
 	@python3 $(BENCH)/sim.py $(if $(SEED),--seed '$(SEED)') \
 		$(if $(CONFIGS),--configs '$(CONFIGS)') \
 		$(if $(filter-out 0,$(ABLATE)),--ablate)
@@ -99,24 +101,25 @@ audit: kernel
 figures: kernel
 	@python3 $(BENCH)/figures.py $(SECTIONS)
 
-kunit: tree
+kunit: setup tree
 	@python3 scripts/kunit.py
 
 selftest: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(TESTS)
 
 each-commit bisect: tree
+	@sh scripts/setup.sh each-commit
 	@python3 scripts/bisect_series.py $(ARGS)
 
-matrix: tree
+matrix: setup tree
 	@python3 scripts/matrix.py $(ARGS)
 
-torture: tree
+torture: setup tree
 	@python3 $(TORTURE)/torture.py $(if $(T),--time '$(T)') \
 		--seed '$(SEED)' --kinds '$(KINDS)' --kernels '$(KERNELS)' \
 		--round '$(ROUND)'
 
-lint: series
+lint: setup series
 	@python3 scripts/lint.py
 
 shell: kernel

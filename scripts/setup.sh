@@ -1,30 +1,79 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Installs, by package name, what the repository needs and the machine lacks.
-# Nothing under /etc is changed by us.
+# setup.sh [all|tree|each-commit]: makes sure that what a verb needs is there.
+#
+# all, the default, is what "make check" needs; tree and each-commit are what
+# the verbs of these names do. On Debian what is missing is installed, by package
+# name; elsewhere, or where we may not, it is named. Nothing under /etc is changed
+# by us.
 set -eu
 
 here=$(dirname "$0")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$here/lib.sh"
 
-packages="
-	build-essential bc bison flex libelf-dev libssl-dev cpio rsync kmod
-	python3 perl patch git xz-utils debian-archive-keyring
-	qemu-system-x86 busybox-static fio nvme-cli liburing-dev libaio-dev
-	sparse ccache python3-ply shellcheck gnuplot-nox xfsprogs sysstat
-	clang-19 coccinelle python3-sphinx dwarves e2fsprogs mdadm dmsetup
-"
+# package=program or file that tells whether it is there; the program has the
+# package's name if none is given
+tree="git python3"
+# The kernel source is taken from Debian where no other is given.
+debian_source="apt=apt-get dpkg=dpkg-deb xz-utils=xz
+	debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
+compile="build-essential=gcc build-essential=make bc bison flex perl
+	libelf-dev=/usr/include/libelf.h libssl-dev=/usr/include/openssl/ssl.h
+	cpio rsync kmod=modprobe patch"
+each_commit="sparse ccache clang-19 coccinelle=spatch python3-ply=
+	python3-sphinx=sphinx-build liburing-dev=/usr/include/liburing.h"
+others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
+	nvme-cli=nvme libaio-dev=/usr/include/libaio.h shellcheck
+	gnuplot-nox=gnuplot xfsprogs=mkfs.xfs sysstat=iostat dwarves=pahole
+	e2fsprogs=mke2fs mdadm dmsetup"
+
+wanted() {
+	echo "$tree"
+	[ -n "${KSRC:-}" ] || echo "$debian_source"
+	case $1 in
+	tree) ;;
+	each-commit) echo "$compile $each_commit" ;;
+	all) echo "$compile $each_commit $others" ;;
+	*) die "'$1' is unknown; accepted: all, tree, each-commit" ;;
+	esac
+}
+
+is_there() {
+	case $1 in
+	"") return 0 ;;		# nothing tells; on Debian dpkg does
+	/*) [ -e "$1" ] ;;
+	*) command -v "$1" >/dev/null ;;
+	esac
+}
+
+is_debian() {
+	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null
+}
 
 # One query for all of them: this runs before every other verb.
-missing_packages() {
+installed_packages() {
 	# shellcheck disable=SC2016,SC2086 # dpkg's own ${}; one word per package
-	installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' \
-		$packages 2>/dev/null | sed -n 's/^installed //p') || true
-	for package in $packages; do
-		printf '%s\n' "$installed" | grep -qxF "$package" ||
-			printf '%s ' "$package"
-	done
+	dpkg-query -W -f '${db:Status-Status} ${Package}\n' $1 2>/dev/null |
+		sed -n 's/^installed //p'
+}
+
+# missing WHAT: packages, each once. All of Debian's are wanted for "all": a
+# program of the same name may be another, busybox without its static linking.
+missing() {
+	items=$(wanted "$1") have=
+	if [ "$1" = all ] && is_debian; then
+		# shellcheck disable=SC2086 # one word per item
+		have=$(installed_packages "$(printf '%s\n' $items | sed 's/=.*//')") || :
+		for item in $items; do
+			printf '%s\n' "$have" | grep -qxF "${item%%=*}" ||
+				echo "${item%%=*}"
+		done | sort -u
+		return
+	fi
+	for item in $items; do
+		is_there "${item#*=}" || echo "${item%%=*}"
+	done | sort -u
 }
 
 # Prints the prefix that makes us root, fails where there is none.
@@ -51,15 +100,18 @@ install_packages() {
 	step "installed: $missing"
 }
 
-if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	# shellcheck disable=SC2086 # unquoted, to join the lines
-	die "this is not a Debian system (12 and 13 are supported);" \
-		"install what corresponds to:" $packages
-fi
-
-missing=$(missing_packages)
+what=${1:-all}
+wanted "$what" >/dev/null
+PATH=$PATH:/usr/sbin:/sbin
+missing=$(missing "$what" | tr '\n' ' ')
 missing=${missing% }
 [ -n "$missing" ] || exit 0
+if ! is_debian; then
+	[ -n "${KSRC:-}" ] || say "The kernel source comes from Debian, unless" \
+		"KSRC=<dir> names a Linux 7.3 source tree."
+	die "this is not a Debian system (12 and 13 are supported);" \
+		"install what corresponds to these packages: $missing"
+fi
 as=$(root_prefix) || die "packages are missing and this user may not install" \
 	"them; as root: apt-get install -y --no-install-recommends $missing"
 install_packages
