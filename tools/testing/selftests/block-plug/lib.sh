@@ -188,10 +188,28 @@ need_null_blk()
 		missing "no $NULLB (configfs, CONFIG_BLK_DEV_NULL_BLK)"
 }
 
+# disk_use DEV: what DEV or a partition of it is in use for, if anything: by
+# dm, and so by LVM, and by md as well, which all show as holders
+disk_use()
+{
+	local name="${1##*/}" part="^$1\(p[0-9][0-9]*\)\{0,1\}[[:space:]]" holder
+
+	if grep -q "$part" /proc/mounts; then
+		echo "mounted"
+	elif grep -q "$part" /proc/swaps; then
+		echo "swap space"
+	else
+		for holder in /sys/block/"$name"/holders/* \
+			      /sys/block/"$name"/"$name"*/holders/*; do
+			[ ! -e "$holder" ] || echo "used by ${holder##*/}"
+		done | head -n 1
+	fi
+}
+
 # Sets NVME to the names of the disks (nvme0n1 ...) that may be written.
 need_nvme()
 {
-	local dev
+	local dev use
 
 	NVME=
 	for dev in ${BLOCK_PLUG_DEVS-}; do
@@ -199,10 +217,13 @@ need_nvme()
 			missing "BLOCK_PLUG_DEVS: $dev is no whole disk"
 		elif [ "${dev#/dev/nvme}" = "$dev" ]; then
 			missing "BLOCK_PLUG_DEVS: $dev is no NVMe disk"
-		elif grep -q "^$dev" /proc/mounts; then
-			missing "BLOCK_PLUG_DEVS: $dev is mounted"
 		else
-			NVME="$NVME${NVME:+ }${dev##*/}"
+			use=$(disk_use "$dev")
+			if [ -n "$use" ]; then
+				missing "BLOCK_PLUG_DEVS: $dev is $use"
+			else
+				NVME="$NVME${NVME:+ }${dev##*/}"
+			fi
 		fi
 	done
 	[ -n "$NVME" ] || missing "BLOCK_PLUG_DEVS names no NVMe disk to use"
