@@ -62,7 +62,8 @@ def headers(report):
     """A licence in each file, 80 columns in C, but for messages."""
     missing, wide = [], []
     for name in git_files():
-        if name == "MAINTAINERS" or name.endswith((".patch", ".cover")):
+        if name == "MAINTAINERS" or "/ABI/" in name or \
+                name.endswith((".patch", ".cover")):
             continue
         with open(os.path.join(kernel.ROOT, name), encoding="utf-8") as text:
             lines = text.read().split("\n")
