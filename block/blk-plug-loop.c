@@ -284,13 +284,15 @@ void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_sent);
 
 /*
- * Without statistics start_time_ns is set for the sake of this alone; not that
- * of passthrough, which may have an old one.
+ * Without statistics start_time_ns is set for the sake of this alone.  Two kinds
+ * of requests keep that of an earlier use: passthrough, and those that a plug
+ * has allocated ahead and frees unused, which never had a segment.
  */
 static bool blk_plug_loop_timed(const struct request *rq)
 {
 	return rq->rq_flags & RQF_IO_STAT ||
 		(!blk_queue_io_stat(rq->q) && rq->start_time_ns &&
+		 rq->nr_phys_segments &&
 		 !blk_op_is_passthrough(rq->cmd_flags));
 }
 

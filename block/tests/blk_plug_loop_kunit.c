@@ -105,6 +105,7 @@ static void fake_requests(struct fake *f)
 	for (i = 0; i < REQUESTS; i++) {
 		f->rq[i].q = &f->q;
 		f->rq[i].mq_hctx = &f->hctx;
+		f->rq[i].nr_phys_segments = 1;
 		f->rqs[i] = &f->rq[i];
 	}
 }
@@ -818,7 +819,7 @@ struct timed_case {
 	const char *name;
 	bool io_stat;			/* of the queue */
 	u8 counted;			/* requests with IO_STAT, a bit each */
-	u8 passthrough;			/* likewise */
+	u8 passthrough, unused;		/* likewise */
 	unsigned int picks, leaves;	/* masks: a larger one picks fewer */
 	bool sparse;
 	unsigned int waits;		/* requests whose time is taken */
@@ -834,6 +835,8 @@ static const struct timed_case timed_cases[] = {
 	{ "without_statistics_all_have", .picks = 0xff, .waits = 4 },
 	{ "without_statistics_passthrough_has_an_old_one", .passthrough = 0x3,
 	  .picks = 0xff, .waits = 2 },
+	{ "without_statistics_unused_ones_have_an_old_one", .unused = 0x7,
+	  .picks = 0xff, .waits = 1 },
 	{ "of_large_batches_each", ALL_COUNTED, .leaves = 1, .waits = 4 },
 	{ "parked_takes_some", ALL_COUNTED, .picks = 0xff, .sparse = true,
 	  .waits = 4 },
@@ -856,6 +859,8 @@ static u64 fake_times(struct fake *f, const struct timed_case *c, u64 now)
 					       c->picks, c->leaves);
 		if (c->passthrough & BIT(i))
 			rq->cmd_flags = REQ_OP_DRV_IN;
+		else if (c->unused & BIT(i))
+			rq->nr_phys_segments = 0;
 		else if (!c->io_stat || c->counted & BIT(i))
 			sum += now - rq->start_time_ns;
 		if (c->counted & BIT(i))
