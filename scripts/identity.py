@@ -3,11 +3,11 @@
 """With CONFIG_BLK_PLUG_POLICY off, the section "policy" compiles to nothing.
 
 Claim: every object of the directories with hooks, and of the users of struct
-blk_plug outside, is that of the kernel with the section "batching" alone, byte
+blk_plug outside, is that of the kernel with the sections before it alone, byte
 for byte, but for the names of local symbols that nothing refers to (an
 initcall's has a line number in it), and for the order of functions that have
-the same code.  "batching" mends what it touches whatever the options are, so
-the unpatched kernel's objects differ.
+the same code.  Those mend what they touch whatever the options are, so the
+unpatched kernel's objects differ.
 """
 import filecmp
 import os

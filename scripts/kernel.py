@@ -31,9 +31,8 @@ MODEL = os.path.join(SELFTESTS, "ssd_model")
 BASELINES = os.path.join(SELFTESTS, "bench/baselines")
 NATIVE = os.path.join(SELFTESTS, "bench/native.config")
 
-# The sections before the policy, up to this one.
+# The sections before the policy.
 BATCHING = os.path.join(BUILD, "linux-7.3-batching")
-LAST_BATCHING = "counters"
 
 # Unpatched, but for what a baseline of the benchmarks takes away.
 NOPLUG = os.path.join(BUILD, "linux-7.3-noplug")
@@ -69,12 +68,16 @@ VARIANTS = {
 # and take turns in one tree.
 SECTIONS = os.path.join(BUILD, "linux-7.3-sections")
 
+# variant: the section that it ends with
+ENDS = dict.fromkeys(["batching", "batching-off", "uml-batching"], "counters")
+
 
 def add_section(name):
     """Variants of the kernel at the end of a section; the bootable one."""
     variant = "at-" + name
     VARIANTS[variant] = (SECTIONS, "o-kernel-" + name, [CONFIG], BOOTABLE)
     VARIANTS["uml-" + variant] = (SECTIONS, "o-uml-" + name, [NATIVE], PROCESS)
+    ENDS[variant] = ENDS["uml-" + variant] = name
     return variant
 
 
@@ -188,11 +191,8 @@ def ensure_tree(variant):
         fcntl.flock(held, fcntl.LOCK_EX)
         if tree == BASE:
             ensure_checkout(tree, "base")
-        elif tree == BATCHING:
-            ensure_checkout(tree, "refs/tags/section/" + LAST_BATCHING)
-        elif tree == SECTIONS:
-            ensure_checkout(tree, "refs/tags/section/"
-                            + variant.rsplit("at-", 1)[1])
+        elif variant in ENDS:
+            ensure_checkout(tree, "refs/tags/section/" + ENDS[variant])
         elif tree != TREE:
             ensure_baseline(tree)
 

@@ -154,6 +154,11 @@ static void batch_model(struct kunit *test)
 	}
 }
 
+static unsigned int nr_words(struct model *model)
+{
+	return DIV_ROUND_UP(model->depth, 1U << model->sbq.sb.shift);
+}
+
 /* The busy bits of a word, and, in @bits, all that it has. */
 static unsigned int word_weight(struct model *model, unsigned int word,
 				unsigned int *bits)
@@ -183,8 +188,7 @@ static void free_some(struct model *model, unsigned int percent)
 static void batch_leaves_half(struct kunit *test)
 {
 	struct model *model = new_model(test, false);
-	unsigned int words = DIV_ROUND_UP(model->depth,
-					  1U << model->sbq.sb.shift);
+	unsigned int words = nr_words(model);
 	unsigned int *before = kunit_kcalloc(test, words, sizeof(*before),
 					     GFP_KERNEL);
 	unsigned int pattern, word, bits, after;
@@ -210,10 +214,10 @@ static void batch_leaves_half(struct kunit *test)
 static void batch_takes_half_words(struct kunit *test)
 {
 	struct model *model = new_model(test, false);
-	unsigned int calls = 0, words = 0, first, bits;
+	unsigned int calls = 0, words = 0, word, bits;
 
-	for (first = 0; first < model->depth; first += bits) {
-		bits = min(1U << model->sbq.sb.shift, model->depth - first);
+	for (word = 0; word < nr_words(model); word++) {
+		word_weight(model, word, &bits);
 		words += bits > 1;
 	}
 	while (take_batch(test, model, BITS_PER_LONG))

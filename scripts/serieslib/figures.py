@@ -9,7 +9,7 @@ import json
 import re
 
 from .env import PATCHES, TREE
-from .files import parse_series, write_file
+from .files import write_file
 from .git import Failure, Git
 
 FILE = PATCHES / "figures.json"
@@ -18,18 +18,6 @@ PLACE = re.compile(r"^@figures (.*)$", re.M)
 ELSEWHERE = ("Documentation", "MAINTAINERS", "tools")
 
 HEAD = "                       instructions   L1 misses     atomics   time, ratio (95%)"
-
-
-def sections():
-    return parse_series((PATCHES / "series").read_text()).sections
-
-
-def cover(section):
-    """The text of a cover letter, as it was written."""
-    try:
-        return (PATCHES / f"{section}.cover").read_text()
-    except OSError:
-        return ""
 
 
 def load():

@@ -38,10 +38,7 @@ total_latency()
 make_disk()
 {
 	null_create bp0 || ktap_exit_fail_msg "cannot create bp0"
-	modprobe -q kyber-iosched 2>/dev/null
-	set_attr /sys/block/bp0/queue/scheduler kyber
-	[ "$(attr /sys/block/bp0/queue/scheduler)" = kyber ] ||
-		missing "no kyber (CONFIG_MQ_IOSCHED_KYBER)"
+	use_kyber bp0
 }
 
 require root trace plug_load null_blk

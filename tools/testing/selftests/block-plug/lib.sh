@@ -206,6 +206,15 @@ disk_use()
 	fi
 }
 
+# use_kyber DISK: for the time of this test; needs it
+use_kyber()
+{
+	modprobe -q kyber-iosched 2>/dev/null
+	set_attr "/sys/block/$1/queue/scheduler" kyber
+	[ "$(attr "/sys/block/$1/queue/scheduler")" = kyber ] ||
+		missing "no kyber (CONFIG_MQ_IOSCHED_KYBER)"
+}
+
 # Sets NVME to the names of the disks (nvme0n1 ...) that may be written.
 need_nvme()
 {
@@ -227,6 +236,12 @@ need_nvme()
 		fi
 	done
 	[ -n "$NVME" ] || missing "BLOCK_PLUG_DEVS names no NVMe disk to use"
+}
+
+# nvme_state_is CONTROLLER STATE
+nvme_state_is()
+{
+	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
 }
 
 # For a test that can do without NVMe disks, but not tacitly.
@@ -711,8 +726,8 @@ expect_doorbells()
 		"$least" $(($2 + 3))
 }
 
-# expect_tag_calls LEAST MOST PLUGS: LEAST to MOST of those that take a batch,
-# and one single tag for the first I/O of each plug
+# expect_tag_calls LEAST MOST SINGLES [MOST]: LEAST to MOST of those that take a
+# batch, and so many single tags, one for the first I/O of each plug at least
 #
 # As in expect_batches(), the timer may cut a batch in two, and leave one I/O
 # alone. nvme passthrough identifies the disk with a single command.
@@ -720,7 +735,8 @@ expect_tag_calls()
 {
 	expect_count "calls for a batch of tags" "$TAG_BATCHES" \
 		"$1" $(($2 + 3))
-	expect_count "calls for a single tag" "$TAG_SINGLES" "$3" $(($3 + 3))
+	expect_count "calls for a single tag" "$TAG_SINGLES" \
+		"$3" $((${4:-$3} + 3))
 }
 
 # expect_tags DISK I/Os: in plugs of 32, one tag alone, the others in a batch

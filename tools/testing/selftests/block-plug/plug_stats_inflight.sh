@@ -204,11 +204,6 @@ settles_after_load()
 	settles "$1"
 }
 
-state_is()
-{
-	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
-}
-
 resets()
 {
 	local n=0 ctrl
@@ -218,7 +213,7 @@ resets()
 	while [ $n -lt 3 ]; do
 		echo 1 >"/sys/class/nvme/$ctrl/reset_controller" ||
 			failed "reset $n of $ctrl was refused"
-		wait_for 20 state_is "$ctrl" live || return 1
+		wait_for 20 nvme_state_is "$ctrl" live || return 1
 		n=$((n + 1))
 	done
 	end_load "$1"

@@ -22,16 +22,11 @@ need_write_queues()
 		missing "no trace event nvme:nvme_setup_cmd"
 }
 
-state_is()
-{
-	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
-}
-
 # The number of queues changes when the controller is reset.
 reset()
 {
 	echo 1 >"/sys/class/nvme/$1/reset_controller" &&
-		wait_for 20 state_is "$1" live
+		wait_for 20 nvme_state_is "$1" live
 }
 
 # qids OPERATION: of the commands seen

@@ -23,11 +23,6 @@ write_until_stop()
 	done
 }
 
-state_is()
-{
-	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
-}
-
 # One after the other, each in the midst of I/O.
 reset_often()
 {
@@ -39,7 +34,7 @@ reset_often()
 			failed "reset $n of $ctrl was refused"
 			return
 		}
-		wait_for 20 state_is "$ctrl" live || return
+		wait_for 20 nvme_state_is "$ctrl" live || return
 		wait_for 20 wrote_since "$seed" || return
 		n=$((n + 1))
 	done
@@ -85,7 +80,7 @@ still_in_force()
 {
 	set_mode "$1" never || return 1
 	echo 1 >"/sys/class/nvme/$(ctrl_of "$1")/reset_controller"
-	wait_for 20 state_is "$(ctrl_of "$1")" live || return 1
+	wait_for 20 nvme_state_is "$(ctrl_of "$1")" live || return 1
 	measure "$1" -s $BATCH -c $BATCH -n 640 "/dev/$1" || return
 	expect_count "calls of queue_rqs()" "$HELD_GROUPS" 0 0
 	expect_count "commands" "$COMMANDS" 640 640

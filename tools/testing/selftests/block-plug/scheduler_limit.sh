@@ -16,10 +16,7 @@ N=100
 need_kyber()
 {
 	null_create bp0 || { missing "cannot create a null_blk"; return; }
-	modprobe -q kyber-iosched 2>/dev/null
-	set_attr /sys/block/bp0/queue/scheduler kyber
-	[ "$(attr /sys/block/bp0/queue/scheduler)" = kyber ] ||
-		missing "no kyber (CONFIG_MQ_IOSCHED_KYBER)"
+	use_kyber bp0
 }
 
 writes_of()

@@ -24,10 +24,7 @@ batches()
 	shift
 	measure bp0 -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) "$@" ||
 		return
-	expect_count "calls for a batch of tags" "$TAG_BATCHES" \
-		"$N" $((6 * N))
-	expect_count "calls for a single tag" "$TAG_SINGLES" \
-		"$N" $((singles * N + 3))
+	expect_tag_calls $N $((6 * N - 3)) $N $((singles * N))
 }
 
 # Eight tasks flood bp2, which completes I/O after 1 ms. The rate of bp3, with

@@ -22,10 +22,8 @@ batches()
 	measure bp0 -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) /dev/bp0 ||
 		return
 	null_remove bp0
-	expect_count "calls for a batch of tags" "$TAG_BATCHES" \
-		$(($2 * N)) $(($3 * N + 3))
-	expect_count "calls for a single tag" "$TAG_SINGLES" \
-		$((${4:-1} * N)) $((${5:-1} * N + 3))
+	expect_tag_calls $(($2 * N)) $(($3 * N)) \
+		$((${4:-1} * N)) $((${5:-1} * N))
 }
 
 require root profiler plug_load null_blk

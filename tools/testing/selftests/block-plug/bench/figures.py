@@ -4,13 +4,12 @@
 
 A cover letter names workloads in a line "@figures NAME...". They are measured
 on the kernel at the end of the section and on the one before it, side by side:
-instructions, misses of a modelled L1 cache with the accesses to contended lines
-and atomics, and time on this machine's CPU. The result is patches/*/figures.json,
+instructions, misses of a modelled L1 cache and atomics, and time on this machine's
+CPU. The result is patches/*/figures.json,
 from which "make series" fills the covers in, as long as it is of the same code.
 """
 import argparse
 import os
-import re
 import sys
 
 import cells
@@ -20,6 +19,9 @@ import native
 
 sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
 from serieslib import figures as store  # noqa: E402 pylint: disable=wrong-import-position
+from serieslib.env import PATCHES  # noqa: E402 pylint: disable=wrong-import-position
+from serieslib.files import parse_series  # noqa: E402 pylint: disable=wrong-import-position
+from serieslib.mail import cover  # noqa: E402 pylint: disable=wrong-import-position
 
 kernel = lab.kernel
 FIRST = "unpatched"
@@ -28,9 +30,8 @@ FIRST = "unpatched"
 def asked():
     """{section: workloads} of those covers that want figures, in order."""
     found = {}
-    for section in store.sections():
-        text = store.cover(section)
-        names = re.findall(r"^@figures (.*)$", text, re.M)
+    for section in parse_series((PATCHES / "series").read_text()).sections:
+        names = store.PLACE.findall(cover(section))
         if names:
             found[section] = " ".join(names).split()
     return found
@@ -85,6 +86,8 @@ def accesses(before, after, workloads):
 def times(before, after, workloads, rounds):
     """{workload: record} of the native suite"""
     names = [name for name in workloads if name in native.WORKLOADS]
+    if not names:
+        return {}
     plan = native.Plan(native.images({name: native.BUILDS[name]
                                       for name in (before, after)}),
                        [(before, "always"), (after, "always")], names, rounds)
