@@ -23,9 +23,6 @@ enum {
 	 * back.
 	 */
 	FOLD			= 128,
-
-	/* In a long of 32 bits the sum of response times lasts for minutes. */
-	BLK_PLUG_LOOP_WAIT_SHIFT = 8,
 };
 
 static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
@@ -117,17 +114,6 @@ void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
 	kfree(hctx->plug_loop);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free_hctx);
-
-/* The loop of a hardware queue for which "adaptive" is in force. */
-static struct blk_plug_loop *blk_plug_loop_of(const struct blk_mq_hw_ctx *hctx)
-{
-	const struct request_queue *q = hctx->queue;
-
-	if (!test_bit(QUEUE_FLAG_PLUG_ADAPTIVE, &q->queue_flags) ||
-	    READ_ONCE(q->elevator))
-		return NULL;
-	return READ_ONCE(hctx->plug_loop);
-}
 
 static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 {
@@ -282,92 +268,6 @@ void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
 		blk_plug_loop_take_sample(hctx, loop);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_sent);
-
-/*
- * Without statistics start_time_ns is set for the sake of this alone.  Two kinds
- * of requests keep that of an earlier use: passthrough, and those that a plug
- * has allocated ahead and frees unused, which never had a segment.
- */
-static bool blk_plug_loop_timed(const struct request *rq)
-{
-	return rq->rq_flags & RQF_IO_STAT ||
-		(!blk_queue_io_stat(rq->q) && rq->start_time_ns &&
-		 rq->nr_phys_segments &&
-		 !blk_op_is_passthrough(rq->cmd_flags));
-}
-
-/*
- * One batch stands for all those that were not picked.  A CPU counts for its
- * own hardware queue: where another one's interrupts have been moved to it,
- * there is nothing to go by, and that queue does as under "always".
- */
-static void blk_plug_loop_wait(const struct blk_mq_hw_ctx *hctx,
-			       struct blk_plug_loop *loop, u64 ns,
-			       unsigned int nr, unsigned int mask)
-{
-	struct blk_plug_loop_cpu __percpu *cpu = loop->cpu + hctx->type;
-
-	if (this_cpu_read(hctx->queue->queue_ctx->hctxs[hctx->type]) != hctx)
-		return;
-	this_cpu_add(cpu->wait,
-		     (ns * (mask + 1)) >> BLK_PLUG_LOOP_WAIT_SHIFT);
-	this_cpu_add(cpu->waits, nr * (mask + 1));
-}
-
-/* One in so many batches, less one, of which each has @nr requests. */
-static unsigned int blk_plug_loop_mask(const struct blk_plug_loop *loop,
-				       unsigned int nr)
-{
-	unsigned int mask = 3 >> (fls(nr) - 1);
-
-	if (!READ_ONCE(loop->sparse))
-		return mask;
-	/* of large batches more, or a sample might have none of them */
-	return mask ? mask << 3 | 7 : 3;
-}
-
-void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
-			       int nr)
-{
-	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
-	struct request **rqs = hctx->tags->rqs;
-	unsigned int mask;
-	u64 now, ns = 0;
-	int i, waits = 0;
-
-	if (!loop)
-		return;
-	mask = blk_plug_loop_mask(loop, nr);
-	if (!blk_plug_loop_picks(rqs[tags[0]], mask))
-		return;
-	/* not the plug's cached time, which would be the submission's */
-	now = ktime_get_ns();
-	for (i = 0; i < nr; i++) {
-		const struct request *rq = rqs[tags[i]];
-
-		if (blk_plug_loop_timed(rq)) {
-			ns += now - rq->start_time_ns;
-			waits++;
-		}
-	}
-	blk_plug_loop_wait(hctx, loop, ns, waits, mask);
-}
-EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_completed);
-
-void __blk_plug_loop_freed(struct request *rq)
-{
-	struct blk_mq_hw_ctx *hctx = rq->mq_hctx;
-	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
-	unsigned int mask;
-
-	if (!loop)
-		return;
-	mask = blk_plug_loop_mask(loop, 1);
-	if (blk_plug_loop_picks(rq, mask) && blk_plug_loop_timed(rq))
-		blk_plug_loop_wait(hctx, loop,
-				   ktime_get_ns() - rq->start_time_ns, 1, mask);
-}
-EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_freed);
 
 static void blk_plug_loop_show_sample(struct seq_file *m,
 				      const struct blk_plug_adaptive_sample *s)

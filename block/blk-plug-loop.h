@@ -3,12 +3,8 @@
  * The loop of the plug policy "adaptive": what a hardware queue's plugs send
  * out and how long it takes, sampled for the controller, and its decision.
  *
- * Submitters and completers count on their own CPU, per flush and per batch of
- * completions, and tell others once in 128 I/Os.  Response times are taken of
- * every batch of completions while the controller compares, of one in 4 while
- * it is parked.  The clock is read once per sample and per such batch, and on
- * average not more than once in 4 requests where they complete in smaller
- * batches.
+ * Submitters count on their own CPU, per flush, and tell others once in 128
+ * I/Os.  Response times come from blk-plug-times.[ch].
  *
  * Knows nothing of plugs and modes: those are above, the controller is below.
  */
@@ -16,9 +12,9 @@
 #define BLK_PLUG_LOOP_H
 
 #include <linux/atomic.h>
+#include <linux/blkdev.h>
 #include <linux/blk-mq.h>
 #include <linux/cache.h>
-#include <linux/hash.h>
 #include <linux/jump_label.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
@@ -26,6 +22,9 @@
 #include "blk-plug-adaptive.h"
 
 struct seq_file;
+
+/* In a long of 32 bits the sum of response times lasts for minutes. */
+#define BLK_PLUG_LOOP_WAIT_SHIFT	8
 
 /* The parts of blk_plug_loop::decision. */
 enum {
@@ -193,64 +192,21 @@ int blk_plug_loop_show(void *data, struct seq_file *m);
 ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos);
 
-void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
-			       int nr);
-void __blk_plug_loop_freed(struct request *rq);
+/* The loop of a hardware queue for which "adaptive" is in force. */
+static inline struct blk_plug_loop *
+blk_plug_loop_of(const struct blk_mq_hw_ctx *hctx)
+{
+	const struct request_queue *q = hctx->queue;
+
+	if (!test_bit(QUEUE_FLAG_PLUG_ADAPTIVE, &q->queue_flags) ||
+	    READ_ONCE(q->elevator))
+		return NULL;
+	return READ_ONCE(hctx->plug_loop);
+}
 
 static inline bool blk_plug_loop_on(void)
 {
 	return static_branch_unlikely(&blk_plug_loop_key);
-}
-
-/*
- * Is @rq one of those whose response time is taken?  One in @mask + 1 is, by
- * chance: the low bits of a time are as good as a die, and need no counter.
- * The tag tells those apart that share the plug's reading of the clock.
- */
-static inline bool blk_plug_loop_picks(const struct request *rq,
-				       unsigned int mask)
-{
-	return !(hash_32((u32)rq->start_time_ns + rq->tag, 32) >> 16 & mask);
-}
-
-/**
- * blk_plug_loop_times - does a request need a start time without statistics?
- * @q: the request's queue, for which iostats is off
- *
- * Context: Any.
- * Return: true if response times will be taken from it.
- */
-static inline bool blk_plug_loop_times(const struct request_queue *q)
-{
-	return blk_plug_loop_on() &&
-		test_bit(QUEUE_FLAG_PLUG_ADAPTIVE, &q->queue_flags);
-}
-
-/**
- * blk_plug_loop_completed - requests have completed together
- * @hctx: their hardware queue
- * @tags: their tags, which have not been put yet
- * @nr: their number
- *
- * Context: Any.
- */
-static inline void blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx,
-					   const int *tags, int nr)
-{
-	if (blk_plug_loop_on())
-		__blk_plug_loop_completed(hctx, tags, nr);
-}
-
-/**
- * blk_plug_loop_freed - a request is freed on its own
- * @rq: request, which still has its hardware queue
- *
- * Context: Any.
- */
-static inline void blk_plug_loop_freed(struct request *rq)
-{
-	if (blk_plug_loop_on() && blk_plug_loop_picks(rq, 3))
-		__blk_plug_loop_freed(rq);
 }
 
 #else /* CONFIG_BLK_PLUG_POLICY */
@@ -268,20 +224,6 @@ static inline void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
 }
 
 static inline void blk_plug_loop_restart(struct request_queue *q)
-{
-}
-
-static inline bool blk_plug_loop_times(const struct request_queue *q)
-{
-	return false;
-}
-
-static inline void blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx,
-					   const int *tags, int nr)
-{
-}
-
-static inline void blk_plug_loop_freed(struct request *rq)
 {
 }
 

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of what plugs do, per hardware queue.
+ * The plug statistics' counters: their memory, when they count, and the files
+ * that show them.  What is counted, and when, is in blk-plug-count.[ch].
  */
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
-#include <linux/ktime.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
-
-#define CREATE_TRACE_POINTS
-#include <trace/events/blk_plug_stat.h>
 
 #include "blk.h"
 #include "blk-mq.h"
@@ -30,7 +25,7 @@ static DEFINE_MUTEX(blk_plug_stat_base_lock);
 	[BLK_PLUG_STAT_##row_id] = row_name
 
 /* Names, in the order of enum blk_plug_stat_id, and meanings. */
-static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
+const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 	/* requests freed, be it for completion or because they were merged */
 	ROW("completions",		COMPLETIONS),
 	/* requests claimed for an operation, through a plug or not */
@@ -76,7 +71,7 @@ static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 	ROW("flush_hist_16",		FLUSH_HIST + 4),
 	ROW("flush_hist_32",		FLUSH_HIST + 5),
 	ROW("flush_hist_64",		FLUSH_HIST + 6),
-	/* the tag set serves several queues, and this one's share is used */
+	/* half of this queue's share of a shared tag set is in use */
 	ROW("no_batch_shared",		NO_BATCH_SHARED),
 	/* the tag map is too small to take ahead from, or tags go round */
 	ROW("no_batch_depth",		NO_BATCH_DEPTH),
@@ -102,12 +97,6 @@ static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 };
 
 #undef ROW
-
-unsigned int blk_plug_stat_bucket(unsigned int nr, unsigned int buckets)
-{
-	return nr ? min_t(unsigned int, ilog2(nr), buckets - 1) : 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_bucket);
 
 static unsigned long blk_plug_stat_sum(const struct blk_plug_stat *stat,
 				       enum blk_plug_stat_id id)
@@ -308,147 +297,6 @@ void blk_plug_stat_unregister(struct request_queue *q)
 {
 	if (q->plug_stat_mode)
 		blk_plug_stat_disable(q);
-}
-
-/* The name of a counter without its group's: the reason. */
-static const char *blk_plug_stat_reason(enum blk_plug_stat_id id,
-					const char *group)
-{
-	return blk_plug_stat_rows[id] + strlen(group);
-}
-
-static void blk_plug_stat_hold(struct blk_plug_stat *stat,
-			       const struct blk_plug *plug)
-{
-	u64 since = READ_ONCE(plug->cur_ktime);
-
-	if (!since)
-		return;
-	blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_FLUSH_CLOCK, 1);
-	if (READ_ONCE(stat->mode) == BLK_PLUG_STAT_TIME) {
-		u64 ns = ktime_get_ns() - since;
-
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_HOLDS, 1);
-		ns = div_u64(ns + NSEC_PER_USEC / 2, NSEC_PER_USEC);
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_HOLD_US, ns);
-	}
-}
-
-static void blk_plug_stat_flush_hctx(const struct blk_plug *plug,
-				     const struct blk_mq_hw_ctx *hctx,
-				     unsigned int nr,
-				     enum blk_plug_stat_id reason)
-{
-	struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
-	unsigned int bucket;
-
-	if (!stat)
-		return;
-	trace_blk_plug_stat_flush(hctx, nr,
-				  blk_plug_stat_reason(reason, "flush_"));
-	bucket = blk_plug_stat_bucket(nr, BLK_PLUG_STAT_FLUSH_BUCKETS);
-	blk_plug_stat_add_submit(stat, reason, 1);
-	blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_FLUSH_REQUESTS, nr);
-	blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_FLUSH_HIST + bucket, 1);
-	blk_plug_stat_hold(stat, plug);
-}
-
-/* How many requests go where @first goes; 0 if an older one does so, too. */
-static unsigned int blk_plug_stat_same_hctx(struct blk_plug *plug,
-					    const struct request *first)
-{
-	const struct request *rq;
-	unsigned int nr = 0;
-
-	rq_list_for_each(&plug->mq_list, rq) {
-		if (rq->mq_hctx != first->mq_hctx)
-			continue;
-		if (!nr && rq != first)
-			return 0;
-		nr++;
-	}
-	return nr;
-}
-
-/*
- * A plug of one queue counts for the hardware queue of its oldest request: that
- * the others go elsewhere is rare, and not worth a look at each of them.
- */
-void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason)
-{
-	const struct request *rq, *oldest = rq_list_peek(&plug->mq_list);
-
-	/* the test of blk_add_rq_to_plug(), which is better off without ours */
-	if (reason == BLK_PLUG_STAT_FLUSH_COUNT &&
-	    plug->rq_count < BLK_MAX_REQUEST_COUNT << plug->multiple_queues)
-		reason = BLK_PLUG_STAT_FLUSH_SIZE;
-
-	if (!plug->multiple_queues) {
-		blk_plug_stat_flush_hctx(plug, oldest->mq_hctx, plug->rq_count,
-					 reason);
-		return;
-	}
-
-	rq_list_for_each(&plug->mq_list, rq) {
-		unsigned int nr = blk_plug_stat_same_hctx(plug, rq);
-
-		if (rq->q != oldest->q && reason <= BLK_PLUG_STAT_FLUSH_SIZE)
-			reason = BLK_PLUG_STAT_FLUSH_OTHER_QUEUE;
-		if (nr)
-			blk_plug_stat_flush_hctx(plug, rq->mq_hctx, nr, reason);
-	}
-}
-
-/*
- * What keeps tags from being taken at once, in the order of the tests. In a map
- * of 3 tags nothing is left for others; "fragmented" is what remains: too few
- * that are free, or a task that waits for one.
- */
-enum blk_plug_stat_id blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
-{
-	struct blk_mq_tags *tags = blk_mq_tags_from_data(data);
-	const struct sbitmap *map = &tags->bitmap_tags.sb;
-
-	if (data->nr_tags <= 1)
-		return BLK_PLUG_STAT_NO_BATCH_BUDGET;
-	if (data->shallow_depth)
-		return BLK_PLUG_STAT_NO_BATCH_SCHEDULER;
-	if (data->flags & BLK_MQ_REQ_RESERVED)
-		return BLK_PLUG_STAT_NO_BATCH_RESERVED;
-	if (!(data->rq_flags & RQF_SCHED_TAGS) &&
-	    data->hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED)
-		return BLK_PLUG_STAT_NO_BATCH_SHARED;
-	if (map->round_robin || map->depth < 4)
-		return BLK_PLUG_STAT_NO_BATCH_DEPTH;
-	return BLK_PLUG_STAT_NO_BATCH_FRAGMENTED;
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_no_batch);
-
-void __blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
-{
-	enum blk_plug_stat_id reason = blk_plug_stat_no_batch(data);
-	const char *name = blk_plug_stat_reason(reason, "no_batch_");
-
-	trace_blk_plug_stat_no_batch(data->hctx, data->nr_tags, name);
-	/* the caller has counted the common one */
-	if (reason != BLK_PLUG_STAT_NO_BATCH_BUDGET)
-		blk_plug_stat_add_submit(data->hctx->plug_stat, reason, 1);
-}
-
-void __blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
-				      unsigned int nr)
-{
-	struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
-	atomic_long_t *complete;
-	unsigned int bucket;
-
-	if (!stat)
-		return;
-	complete = stat->complete - BLK_PLUG_STAT_COMPLETE;
-	bucket = blk_plug_stat_bucket(nr, BLK_PLUG_STAT_BATCH_BUCKETS);
-	atomic_long_inc(&complete[BLK_PLUG_STAT_BATCHES]);
-	atomic_long_add(nr, &complete[BLK_PLUG_STAT_BATCH_COMPLETIONS]);
-	atomic_long_inc(&complete[BLK_PLUG_STAT_BATCH_HIST + bucket]);
 }
 
 /* <debugfs>/block/<disk>/hctx<N>/plug_stats */

@@ -2,9 +2,7 @@
 /*
  * Plug statistics: what plugs do with a hardware queue's requests, and how
  * the requests come back.  Mechanism only: nothing here decides anything.
- *
- * Every hook in the I/O path is one of the inline gates below, a patched-out
- * branch until some queue is counted.
+ * Those who count include blk-plug-count.h.
  *
  * What happens per request is counted per CPU, what happens per batch is
  * counted by an atomic in one of two cache line groups of the hardware queue,
@@ -18,9 +16,6 @@
 #include <linux/cache.h>
 #include <linux/jump_label.h>
 #include <linux/percpu.h>
-#include <linux/tracepoint-defs.h>
-
-#include "blk-mq.h"
 
 struct seq_file;
 
@@ -126,7 +121,9 @@ struct blk_plug_stat {
 #ifdef CONFIG_BLK_PLUG_STAT
 
 DECLARE_STATIC_KEY_FALSE(blk_plug_stat_key);
-DECLARE_TRACEPOINT(blk_plug_stat_no_batch);
+
+/* The counters' names */
+extern const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR];
 
 /**
  * blk_plug_stat_unregister - stop counting on the queue of a disk that goes
@@ -151,10 +148,6 @@ void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx);
  */
 void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx);
 
-/* Pure, and not static for the sake of their unit tests. */
-unsigned int blk_plug_stat_bucket(unsigned int nr, unsigned int buckets);
-enum blk_plug_stat_id blk_plug_stat_no_batch(struct blk_mq_alloc_data *data);
-
 /* The files in debugfs; see blk-mq-debugfs.c */
 int blk_plug_stat_hctx_show(void *data, struct seq_file *m);
 ssize_t blk_plug_stat_hctx_write(void *data, const char __user *buf,
@@ -162,20 +155,6 @@ ssize_t blk_plug_stat_hctx_write(void *data, const char __user *buf,
 int blk_plug_stat_enabled_show(void *data, struct seq_file *m);
 ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 				    size_t count, loff_t *ppos);
-
-void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason);
-void __blk_plug_stat_no_batch(struct blk_mq_alloc_data *data);
-void __blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
-				      unsigned int nr);
-
-/*
- * The gates test this first, and follow no pointer before: what they load for
- * the next test would be loaded with nothing counted, too.
- */
-static inline bool blk_plug_stat_on(void)
-{
-	return static_branch_unlikely(&blk_plug_stat_key);
-}
 
 /* The counters per CPU of a hardware queue, if its queue is counted. */
 static inline struct blk_plug_stat_cpu __percpu *
@@ -191,186 +170,6 @@ blk_plug_stat_of(const struct blk_mq_hw_ctx *hctx)
 	return blk_plug_stat_cpu(hctx) ? hctx->plug_stat : NULL;
 }
 
-static inline void blk_plug_stat_add_submit(struct blk_plug_stat *stat,
-					    enum blk_plug_stat_id id, long nr)
-{
-	atomic_long_add(nr, &stat->submit[id - BLK_PLUG_STAT_SUBMIT]);
-}
-
-/**
- * blk_plug_stat_start - a request has been claimed for an operation
- * @rq: request, that so far nobody else knows
- *
- * Marks it, so that its end is counted exactly if its start was.
- */
-static inline void blk_plug_stat_start(struct request *rq)
-{
-	struct blk_plug_stat_cpu __percpu *cpu;
-
-	if (!blk_plug_stat_on())
-		return;
-	cpu = blk_plug_stat_cpu(rq->mq_hctx);
-	if (cpu) {
-		rq->rq_flags |= RQF_PLUG_STAT;
-		this_cpu_inc(cpu->nr[BLK_PLUG_STAT_REQUESTS]);
-	}
-}
-
-/**
- * blk_plug_stat_end - a request is being freed
- * @rq: request, which still has its hardware queue
- *
- * Context: Any.
- */
-static inline void blk_plug_stat_end(struct request *rq)
-{
-	struct blk_plug_stat_cpu __percpu *cpu;
-
-	if (!blk_plug_stat_on() || !(rq->rq_flags & RQF_PLUG_STAT))
-		return;
-	cpu = blk_plug_stat_cpu(rq->mq_hctx);
-	if (cpu)
-		this_cpu_inc(cpu->nr[BLK_PLUG_STAT_COMPLETIONS]);
-}
-
-/**
- * blk_plug_stat_completion_batch - requests were completed together
- * @hctx: their hardware queue
- * @nr: their number
- *
- * Context: Any.
- */
-static inline void blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
-						  unsigned int nr)
-{
-	if (blk_plug_stat_on())
-		__blk_plug_stat_completion_batch(hctx, nr);
-}
-
-/**
- * blk_plug_stat_plug - a plug gets its first request
- * @rq: request
- */
-static inline void blk_plug_stat_plug(struct request *rq)
-{
-	struct blk_plug_stat *stat;
-
-	if (!blk_plug_stat_on())
-		return;
-	stat = blk_plug_stat_of(rq->mq_hctx);
-	if (stat)
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_PLUGS, 1);
-}
-
-/**
- * blk_plug_stat_flush - a plug is about to send out what it holds
- * @plug: plug, that may be empty
- * @reason: one of %BLK_PLUG_STAT_FLUSH_COUNT ... %BLK_PLUG_STAT_FLUSH_SCHEDULE;
- *	the first also if it is for the size of a request, which shows
- *
- * Context: Task context of the submitter.
- */
-static inline void blk_plug_stat_flush(struct blk_plug *plug,
-				       enum blk_plug_stat_id reason)
-{
-	if (blk_plug_stat_on() && plug->rq_count)
-		__blk_plug_stat_flush(plug, reason);
-}
-
-/**
- * blk_plug_stat_merge - a bio is compared or merged with a request in the plug
- * @rq: request
- * @id: %BLK_PLUG_STAT_MERGE_ATTEMPTS or %BLK_PLUG_STAT_MERGE_HITS
- */
-static inline void blk_plug_stat_merge(const struct request *rq,
-				       enum blk_plug_stat_id id)
-{
-	struct blk_plug_stat_cpu __percpu *cpu;
-
-	if (!blk_plug_stat_on())
-		return;
-	cpu = blk_plug_stat_cpu(rq->mq_hctx);
-	if (cpu)
-		this_cpu_inc(cpu->nr[id]);
-}
-
-/**
- * blk_plug_stat_tags - a batch of tags was taken
- * @hctx: their hardware queue
- * @nr: number of tags
- */
-static inline void blk_plug_stat_tags(const struct blk_mq_hw_ctx *hctx,
-				      unsigned int nr)
-{
-	struct blk_plug_stat *stat;
-
-	if (!blk_plug_stat_on())
-		return;
-	stat = blk_plug_stat_of(hctx);
-	if (stat) {
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_TAG_BATCHES, 1);
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_TAGS_BATCHED, nr);
-	}
-}
-
-/**
- * blk_plug_stat_single_tag - a single tag is going to be taken
- * @data: as it was when the batch failed, if there was to be one
- */
-static inline void blk_plug_stat_single_tag(struct blk_mq_alloc_data *data)
-{
-	struct blk_plug_stat_cpu __percpu *cpu;
-
-	if (!blk_plug_stat_on())
-		return;
-	cpu = blk_plug_stat_cpu(data->hctx);
-	if (!cpu)
-		return;
-	this_cpu_inc(cpu->nr[BLK_PLUG_STAT_TAGS_SINGLE]);
-	/* without a plug nobody wanted a batch */
-	if (!data->cached_rqs)
-		return;
-	if (data->nr_tags <= 1)
-		this_cpu_inc(cpu->nr[BLK_PLUG_STAT_NO_BATCH_BUDGET]);
-	if (data->nr_tags > 1 || tracepoint_enabled(blk_plug_stat_no_batch))
-		__blk_plug_stat_no_batch(data);
-}
-
-/**
- * blk_plug_stat_queue_rqs - ->queue_rqs() is going to be called
- * @rqs: the requests
- * @nr: their number
- */
-static inline void blk_plug_stat_queue_rqs(struct rq_list *rqs,
-					   unsigned int nr)
-{
-	struct blk_plug_stat *stat;
-
-	if (!blk_plug_stat_on())
-		return;
-	stat = blk_plug_stat_of(rq_list_peek(rqs)->mq_hctx);
-	if (stat) {
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_QUEUE_RQS, 1);
-		blk_plug_stat_add_submit(stat, BLK_PLUG_STAT_QUEUE_RQS_REQUESTS,
-					 nr);
-	}
-}
-
-/**
- * blk_plug_stat_queue_rq - ->queue_rq() is going to be called
- * @hctx: for which hardware queue
- */
-static inline void blk_plug_stat_queue_rq(const struct blk_mq_hw_ctx *hctx)
-{
-	struct blk_plug_stat_cpu __percpu *cpu;
-
-	if (!blk_plug_stat_on())
-		return;
-	cpu = blk_plug_stat_cpu(hctx);
-	if (cpu)
-		this_cpu_inc(cpu->nr[BLK_PLUG_STAT_QUEUE_RQ]);
-}
-
 #else /* CONFIG_BLK_PLUG_STAT */
 
 static inline void blk_plug_stat_unregister(struct request_queue *q)
@@ -382,51 +181,6 @@ static inline void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
 }
 
 static inline void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
-{
-}
-
-static inline void blk_plug_stat_start(struct request *rq)
-{
-}
-
-static inline void blk_plug_stat_end(struct request *rq)
-{
-}
-
-static inline void blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
-						  unsigned int nr)
-{
-}
-
-static inline void blk_plug_stat_plug(struct request *rq)
-{
-}
-
-static inline void blk_plug_stat_flush(struct blk_plug *plug,
-				       enum blk_plug_stat_id reason)
-{
-}
-
-static inline void blk_plug_stat_merge(const struct request *rq,
-				       enum blk_plug_stat_id id)
-{
-}
-
-static inline void blk_plug_stat_tags(const struct blk_mq_hw_ctx *hctx,
-				      unsigned int nr)
-{
-}
-
-static inline void blk_plug_stat_single_tag(struct blk_mq_alloc_data *data)
-{
-}
-
-static inline void blk_plug_stat_queue_rqs(struct rq_list *rqs,
-					   unsigned int nr)
-{
-}
-
-static inline void blk_plug_stat_queue_rq(const struct blk_mq_hw_ctx *hctx)
 {
 }
 

@@ -16,7 +16,7 @@
 
 #include "../blk.h"
 #include "../blk-mq.h"
-#include "../blk-plug-loop.h"
+#include "../blk-plug-times.h"
 #include "../elevator.h"
 
 enum {

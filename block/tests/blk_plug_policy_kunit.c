@@ -13,7 +13,7 @@
 
 #include "../blk.h"
 #include "../blk-mq.h"
-#include "../blk-plug-policy.h"
+#include "../blk-plug-hold.h"
 #include "../elevator.h"
 
 #define NO_GROUP	BLK_PLUG_POLICY_NO_GROUP

@@ -10,7 +10,7 @@
 
 #include "../blk.h"
 #include "../blk-mq.h"
-#include "../blk-plug-stat.h"
+#include "../blk-plug-count.h"
 
 struct bucket_case {
 	const char *name;
@@ -50,6 +50,7 @@ struct why_case {
 	unsigned int shallow_depth;
 	blk_mq_req_flags_t flags;
 	unsigned long hctx_flags;
+	unsigned int active;		/* of a share of half the depth */
 	unsigned int depth;
 	bool round_robin;
 	enum blk_plug_stat_id why;
@@ -67,9 +68,17 @@ static const struct why_case why_cases[] = {
 	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
 	{ "tags_go_round", .nr_tags = 2, .depth = 1024, .round_robin = true,
 	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
-	{ "shared_though_deep", .nr_tags = 32, .depth = 1024,
+	{ "share_half_used", .nr_tags = 32, .depth = 1024, .active = 256,
 	  .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
 	  .why = BLK_PLUG_STAT_NO_BATCH_SHARED },
+	{ "share_less_used", .nr_tags = 32, .depth = 1024, .active = 255,
+	  .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
+	  .why = BLK_PLUG_STAT_NO_BATCH_FRAGMENTED },
+	{ "shared_but_map_too_small", .nr_tags = 32, .depth = 3, .active = 3,
+	  .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
+	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
+	{ "not_shared_and_used", .nr_tags = 32, .depth = 1024, .active = 1000,
+	  .why = BLK_PLUG_STAT_NO_BATCH_FRAGMENTED },
 	{ "reserved", .nr_tags = 32, .depth = 1024,
 	  .flags = BLK_MQ_REQ_RESERVED,
 	  .why = BLK_PLUG_STAT_NO_BATCH_RESERVED },
@@ -98,7 +107,10 @@ static void blk_plug_stat_test_why(struct kunit *test)
 	tags = kunit_kzalloc(test, sizeof(*tags), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, tags);
 	hctx->flags = c->hctx_flags;
+	hctx->state = BIT(BLK_MQ_S_TAG_ACTIVE);
 	hctx->tags = tags;
+	atomic_set(&hctx->nr_active, c->active);
+	tags->active_queues = 2;
 	tags->bitmap_tags.sb.depth = c->depth;
 	tags->bitmap_tags.sb.round_robin = c->round_robin;
 	data.hctx = hctx;

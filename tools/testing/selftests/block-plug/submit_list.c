@@ -5,7 +5,7 @@
  * One call is one plug, so that the test decides what the plug sees: any mix
  * of devices, places and sizes, in this order. Each I/O is a read, direct, or
  * through the page cache if the first I/O of its device says "buffered"; or it
- * is a discard.
+ * is a direct write of zeros, or a discard.
  *
  * Exit: 0 all were done in full, 1 one was not, 2 usage, 4 no io_uring, or no
  * discards.
@@ -38,7 +38,7 @@ static struct dev {
 	int access, fd;
 } devs[MAX_DEVS];
 
-/* Opened for writing only to discard, since udev notices. */
+/* Opened for writing only where needed, since udev notices. */
 static int open_dev(const char *path, int access, int flags)
 {
 	struct dev *d;
@@ -69,17 +69,23 @@ static unsigned long long parse_number(const char *text)
 	return n;
 }
 
-static bool is_discard(const char *how)
+static bool is(const char *how, const char *what)
 {
-	return how && !strcmp(how, "discard");
+	return how && !strcmp(how, what);
+}
+
+static bool modifies(const char *how)
+{
+	return is(how, "write") || is(how, "discard");
 }
 
 static int flags_of(const char *how)
 {
-	if (!how || is_discard(how))
+	if (!how || modifies(how))
 		return O_DIRECT;
-	if (strcmp(how, "buffered"))
-		errx(EXIT_USAGE, "'%s' is not 'buffered' or 'discard'", how);
+	if (!is(how, "buffered"))
+		errx(EXIT_USAGE, "'%s' is not 'buffered', 'write' or 'discard'",
+		     how);
 	return 0;
 }
 
@@ -93,32 +99,35 @@ static void prepare_discard(struct io_uring_sqe *sqe, int fd,
 	io_uring_sqe_set_data64(sqe, 0);
 }
 
-static void prepare_read(struct io_uring_sqe *sqe, int fd,
-			 unsigned long long off, unsigned long long size)
+static void *zeros(unsigned long long size)
 {
 	void *buf;
 
 	if (posix_memalign(&buf, ALIGN, size))
 		errx(EXIT_IO, "out of memory");
-	io_uring_prep_read(sqe, fd, buf, size, off);
-	io_uring_sqe_set_data64(sqe, size);
+	return memset(buf, 0, size);
 }
 
-/* DEV:OFFSET:SIZE[:buffered|:discard] */
+/* DEV:OFFSET:SIZE[:buffered|:write|:discard] */
 static void prepare(struct io_uring *ring, char *arg)
 {
 	const char *path = strsep(&arg, ":");
 	unsigned long long off = parse_number(strsep(&arg, ":"));
 	unsigned long long size = parse_number(strsep(&arg, ":"));
 	const char *how = strsep(&arg, ":");
-	int access = is_discard(how) ? O_RDWR : O_RDONLY;
+	int access = modifies(how) ? O_RDWR : O_RDONLY;
 	int fd = open_dev(path, access, flags_of(how));
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
-	if (is_discard(how))
+	if (is(how, "discard")) {
 		prepare_discard(sqe, fd, off, size);
+		return;
+	}
+	if (is(how, "write"))
+		io_uring_prep_write(sqe, fd, zeros(size), size, off);
 	else
-		prepare_read(sqe, fd, off, size);
+		io_uring_prep_read(sqe, fd, zeros(size), size, off);
+	io_uring_sqe_set_data64(sqe, size);
 }
 
 static void reap(struct io_uring *ring)
@@ -132,7 +141,7 @@ static void reap(struct io_uring *ring)
 		errx(cqe->res == -EOPNOTSUPP ? EXIT_UNSUPPORTED : EXIT_IO,
 		     "I/O: %s", strerror(-cqe->res));
 	if ((__u64)cqe->res != cqe->user_data)
-		errx(EXIT_IO, "%d bytes were read instead of %llu", cqe->res,
+		errx(EXIT_IO, "%d bytes were done instead of %llu", cqe->res,
 		     (unsigned long long)cqe->user_data);
 	io_uring_cqe_seen(ring, cqe);
 }
@@ -143,7 +152,7 @@ int main(int argc, char **argv)
 	int nr = argc - 1, ret, i;
 
 	if (nr < 1)
-		errx(EXIT_USAGE, "usage: submit_list DEV:OFFSET:SIZE[:buffered]...");
+		errx(EXIT_USAGE, "usage: submit_list DEV:OFFSET:SIZE[:HOW]...");
 	ret = io_uring_queue_init(nr, &ring, 0);
 	if (ret)
 		errx(EXIT_UNSUPPORTED, "no io_uring: %s", strerror(-ret));

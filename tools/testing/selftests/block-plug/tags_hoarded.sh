@@ -5,8 +5,9 @@
 # Description: tasks whose I/Os merge leave the tags to others: none of them is
 # sent to a worker for want of a tag.
 #
-# Reproducer: two tasks that needed one tag each held all 64 until they had
-# submitted; what came meanwhile got EAGAIN, and io_uring gave it to a worker.
+# Guards against batches that take all that is free: two tasks that needed one
+# tag each held all 64 until they had submitted; what came meanwhile got EAGAIN,
+# and io_uring gave it to a worker.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A plug of one queue: which I/Os become one request, and when requests leave,
- * by the rules of blk_add_rq_to_plug() and of "adaptive" in blk-plug-policy.
+ * by the rules of blk_add_rq_to_plug() and of "adaptive" in blk-plug-hold.
  */
 #ifndef PLUGSIM_PLUG_H
 #define PLUGSIM_PLUG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Which response times are taken: the kernel's own functions, which the
- * Makefile cuts out of block/blk-plug-loop.[ch], and all that they look at.
+ * Makefile cuts out of block/blk-plug-times.[ch], and all that they look at.
  */
 #ifndef PLUGSIM_SAMPLING_H
 #define PLUGSIM_SAMPLING_H

@@ -5,7 +5,7 @@
  * of completions, or the wait for either.
  *
  * A load consists of I/Os, which is what is scored.  In the plug they become
- * requests, by the rules of blk-mq and of blk-plug-policy.c; these are what the
+ * requests, by the rules of blk-mq and of blk-plug-hold.c; these are what the
  * device and the controller see.
  */
 #include <stdio.h>
