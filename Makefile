@@ -6,11 +6,11 @@ TREE	:= build/linux-$(KVER)
 QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
 TORTURE	:= tools/testing/selftests/block-plug/torture
-export KSRC FROM ACCEL
+export KSRC FROM ACCEL BLKTESTS
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
 	selftest series branch bisect each-commit figures matrix torture lint \
-	shell clean
+	shell blktests clean
 
 help:
 	@echo 'Verbs:'
@@ -27,6 +27,7 @@ help:
 	@echo '  kunit     unit tests, under User Mode Linux'
 	@echo '  selftest  kselftests, in a guest'
 	@echo '  series    mails for git am, in build/series-$(KVER)/; see ONTO'
+	@echo '  blktests  tests for blktests as mails, in build/series-blktests/'
 	@echo '  branch    "tree", and the tags that it has, one per section'
 	@echo '  each-commit  compiles, on and off, gcc and clang; see ARGS (or: bisect)'
 	@echo '  matrix    the last commit compiles in other configurations'
@@ -37,6 +38,8 @@ help:
 	@echo 'Variables:'
 	@echo '  KSRC=dir      use this Linux $(KVER) source, which is only read'
 	@echo '  ONTO=dir      another kernel tree on which "series" tries the mails'
+	@echo '  BLKTESTS=dir  a checkout of blktests: its "check" tries these tests in'
+	@echo '                guests; on Linux $(KVER) as it is, those of fixes must fail'
 	@echo '  MODES="a b"   policies that "run" compares (default: all)'
 	@echo '  SUITE="a b"   what "bench" measures (default: cpu rfc nvme), or all;'
 	@echo '                "regret": what adaptive loses to the best fixed choice;'
@@ -49,6 +52,8 @@ help:
 	@echo '  CONFIGS=n     how many (default: 5000; with ABLATE 1200)'
 	@echo '  ABLATE=1      "sim": what each rule of the controller is worth'
 	@echo '  SECTIONS="a b"  of the series, that "figures" measures (default: all)'
+	@echo '  GROUPS="a b"  groups that "check" runs, see GROUPS=help (default: all);'
+	@echo '                the results of each are in build/check/<group>.tap'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
 	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'
 	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
@@ -78,6 +83,10 @@ series: tree
 	@python3 scripts/series.py export
 	@python3 scripts/series.py verify
 	@$(if $(ONTO),python3 scripts/series.py onto '$(ONTO)')
+
+blktests: $(if $(BLKTESTS),kernel)
+	@sh scripts/setup.sh tree
+	@python3 scripts/blktests.py $(if $(BLKTESTS),try)
 
 branch: tree
 	@git -C $(TREE) for-each-ref --format='%(refname:short)	%(subject)' \
@@ -125,8 +134,8 @@ lint: setup series
 shell: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) --shell
 
-check: setup
-	@python3 scripts/check.py
+check: $(if $(filter-out help,$(or $(GROUPS),all)),setup)
+	@python3 scripts/check.py --groups '$(GROUPS)'
 
 clean:
 	@sh scripts/clean.sh

@@ -10,12 +10,11 @@ patched kernel does not do what is expected; the unpatched one is shown.
 """
 import argparse
 import collections
-import concurrent.futures
-import json
+import functools
 import os
 import sys
-import time
 
+import common
 import cost
 import guest
 import kernel
@@ -31,7 +30,6 @@ THERE = "/kselftest/block-plug/"
 KTAP = "tools/testing/selftests/kselftest/ktap_helpers.sh"
 KERNELS = ("base", "patched")
 SUBMISSIONS = 100
-SETTLE = 10
 
 # Of the first controller: its tag set is then a shared one.
 SECOND_NAMESPACE = (
@@ -175,42 +173,28 @@ def submit_list():
     return program
 
 
-def boot_one(variant, job, program, initramfs):
+def boot_one(variant, job, program):
     """One guest; its boot.Result."""
     name = "%s-%s" % (variant, job)
-    out = os.path.join(OUT, name)
-    os.makedirs(out, exist_ok=True)
-    script = os.path.join(out, "job")
-    with open(script, "w", encoding="ascii") as text:
-        text.write("exec sh %saudit_guest.sh %s\n" % (THERE, job))
     files = [SCRIPT + ":" + THERE + "audit_guest.sh",
              os.path.join(kernel.SELFTESTS, "lib.sh:" + THERE + "lib.sh"),
              program + ":/bin/submit_list",
              os.path.join(kernel.BASE, KTAP) +
              ":/kselftest/kselftest/ktap_helpers.sh"]
-    return boot.boot(boot.Guest(**{
-        "kernel": kernel.image(variant), "initramfs": initramfs,
-        "job": script, "out": out, "name": name, "files": tuple(files),
-        "smp": 1, "timeout": 200, "disks": ("null:256m",), **JOBS[job]}))
+    return guest.run(
+        variant, os.path.join(OUT, name),
+        "exec sh %saudit_guest.sh %s\n" % (THERE, job),
+        **{"name": name, "files": tuple(files), "smp": 1, "timeout": 200,
+           "disks": ("null:256m",), **JOBS[job]})
 
 
-def run_guests(say):
+def run_guests(comment):
     """Boot every kernel with every job; {(variant, job): boot.Result}."""
-    initramfs, program = guest.initramfs(), submit_list()
-    start = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = {(variant, job): pool.submit(boot_one, variant, job, program,
-                                            initramfs)
-                for job in JOBS for variant in KERNELS}
-        with guest.interruptible():
-            waiting = set(runs.values())
-            while waiting:
-                _, waiting = concurrent.futures.wait(waiting, timeout=SETTLE)
-                if waiting:
-                    say("audit: %d of %d guests done, %d s"
-                        % (len(runs) - len(waiting), len(runs),
-                           time.monotonic() - start))
-    return {key: run.result() for key, run in runs.items()}
+    program = submit_list()
+    runs = {(variant, job): functools.partial(boot_one, variant, job, program)
+            for job in JOBS for variant in KERNELS}
+    return guest.together(runs, lambda done, seconds: comment + common.how_far(
+        "audit", done, len(runs), "guests", seconds))
 
 
 # --- figures ---------------------------------------------------------------
@@ -274,14 +258,6 @@ def record(case, found):
             "since": case.since, "reproducer": case.reproducer}
 
 
-def write(records):
-    """All of the file, or none."""
-    with open(RESULT + ".new", "w", encoding="ascii") as out:
-        json.dump({"records": records}, out, indent=1)
-        out.write("\n")
-    os.replace(RESULT + ".new", RESULT)
-
-
 # --- what is printed -------------------------------------------------------
 
 def table(found):
@@ -340,9 +316,8 @@ def say_all(found):
     print("Records: %s" % os.path.relpath(RESULT, kernel.ROOT))
 
 
-def say_tap(found):
+def say_tap(report, found):
     """One result per case, for make check."""
-    report = tap.Report()
     for case in CASES:
         report.check(judge(case, found), "%s: %s" % (case.text, case.unit),
                      "expected %s, saw %g (unpatched %g)" % (
@@ -353,19 +328,20 @@ def say_tap(found):
     report.exit()
 
 
-def audit(say):
+def audit(comment):
     """Build, boot, count; {variant: {name: number}}."""
     for variant in KERNELS:
         kernel.build(variant)
     os.makedirs(OUT, exist_ok=True)
     if os.path.exists(RESULT):
         os.unlink(RESULT)       # an old one must not pass for a new one
-    found = collect(run_guests(say))
+    found = collect(run_guests(comment))
     lost = missing(found)
     if lost:
         raise AuditError("no figure for %s: does audit_guest.sh report it?"
                          % ", ".join(lost))
-    write([record(case, found) for case in CASES])
+    common.write_json(RESULT, {"records": [record(case, found)
+                                           for case in CASES]})
     return found
 
 
@@ -377,19 +353,13 @@ def main():
                "not, or it could not be told.")
     parser.add_argument("--tap", action="store_true",
                         help="each case as a test result, for make check")
-    as_tap = parser.parse_args().tap
-    try:
-        found = audit(lambda line: print("# " * as_tap + line, flush=True))
-    except (boot.UsageError, kernel.BuildError) as error:
-        if as_tap:
-            report = tap.Report()
-            report.check(False, "guests to audit", str(error))
-            report.exit()
-        sys.exit("audit: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("audit: interrupted")
-    if as_tap:
-        say_tap(found)
+    if parser.parse_args().tap:
+        report = tap.Report()
+        with report.must("guests to audit", *guest.ERRORS):
+            found = audit("# ")
+        say_tap(report, found)
+    with common.program("audit", *guest.ERRORS):
+        found = audit("")
     say_all(found)
     if not all(judge(case, found) for case in CASES):
         sys.exit("audit: not all is as expected, see FAILED above")

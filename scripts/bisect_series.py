@@ -30,7 +30,6 @@ asked of them, so that a second run asks only what is new.
 """
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -41,6 +40,7 @@ import tempfile
 import time
 
 import checks
+import common
 import kernel
 from configs import (Config, DIRECTORIES, TESTS, WIDER, digest, fragment,
                      own_objects, own_options)
@@ -179,15 +179,7 @@ class Store:
     def add(self, key, value):
         """Remember, now: we may be interrupted."""
         self.known[key] = value
-        write_json(self.path, self.known)
-
-
-def write_json(path, value):
-    """All of the file or nothing."""
-    with open(path + ".new", "w", encoding="utf-8") as out:
-        json.dump(value, out, indent=1)
-        out.write("\n")
-    os.replace(path + ".new", path)
+        common.write_json(self.path, self.known)
 
 
 class Worktree:
@@ -674,7 +666,7 @@ def totals(commits):
 
 def write_result(bisect, commits, complete):
     """result.json; complete: was none left out by interruption?"""
-    write_json(RESULT, {
+    common.write_json(RESULT, {
         "base": bisect.series.base, "tip": bisect.series.tip,
         "of": len(bisect.series.commits), "complete": complete,
         "seconds": round(time.monotonic() - bisect.start),
@@ -701,16 +693,11 @@ def conclude(bisect, commits):
     return 1 if failed or not commits else 0
 
 
-def lock(name):
+def alone(name):
     """Two runs would pull the tree from under each other's feet."""
     os.makedirs(os.path.join(kernel.BUILD, name), exist_ok=True)
-    held = open(os.path.join(kernel.BUILD, ".lock-" + name), "w",
-                encoding="ascii")
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise kernel.BuildError("another %s is running" % name) from None
-    return held
+    return common.locked(os.path.join(kernel.BUILD, ".lock-" + name),
+                         kernel.BuildError("another %s is running" % name))
 
 
 def parse(args):
@@ -754,16 +741,12 @@ def run(args):
 def main():
     """Command line."""
     args = parse(sys.argv[1:])
-    try:
-        with lock("bisect"):
-            if args.prove:
-                import bisect_prove
-                sys.exit(bisect_prove.run(args.tip, args.check))
-            sys.exit(run(args))
-    except kernel.BuildError as error:
-        sys.exit("bisect: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("bisect: interrupted; run it again to go on")
+    with common.program("bisect", kernel.BuildError,
+                        advice="; run it again to go on"), alone("bisect"):
+        if args.prove:
+            import bisect_prove
+            sys.exit(bisect_prove.run(args.tip, args.check))
+        sys.exit(run(args))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Every test, in an order that finds the cheap failures first."""
+import argparse
+import collections
 import concurrent.futures
+import glob
 import os
 import subprocess
 import sys
 import threading
 import time
 
+import common
 import guest
 import kernel
 import tap
 
+OUT = os.path.join(kernel.BUILD, "check")
 PYTHON = sys.executable
 SCRIPTS = os.path.join(kernel.ROOT, "scripts")
 BENCH = os.path.join(kernel.SELFTESTS, "bench")
@@ -36,40 +41,73 @@ PREPARE = [
     ("kernel", script("kernel.py", "patched", "base", "batching")),
 ]
 
-# Groups of tests, each of which speaks TAP, but for the plain one.  Two run at
+Group = collections.namedtuple("Group", "seconds needs about command")
+
+# Groups of tests, each of which speaks TAP, but for the plain one: how long it
+# takes on two CPUs, about, and the last preparation that it needs.  Two run at
 # a time, in this order: what fails quickly first, what takes long before what
 # can fill the time that is left.
-PLAIN = "git am of the mails makes the tree"
+PLAIN = "git-am"
 AT_A_TIME = 2
-GROUPS = [
-    ("cost of always", script("cost.py")),
-    (PLAIN, script("series.py", "verify")),
-    ("option off", script("identity.py")),
-    ("kunit", script("kunit.py")),
-    ("guest runner", [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
-    ("host tools", script("unittests.py")),
-    ("series tools", script("test_series.py")),
-    ("selftests", script("selftest.py")),
-    ("native", bench("native.py", "--tap")),
-    ("torture", [PYTHON, os.path.join(TORTURE, "torture.py"), "--tap"]),
-    ("audit", script("audit.py", "--tap")),
-    ("laboratory", script("labtest.py")),
-    ("loads", bench("loads.py", "--tap")),
-    ("model against simulation", bench("crosscheck.py")),
-    ("lines", bench("lines.py", "--tap")),
-    ("lint", script("lint.py")),
-]
+GROUPS = {name: Group(*row) for name, *row in (
+    ("cost", 60, "kernel", "instructions that 'always' costs",
+     script("cost.py")),
+    (PLAIN, 30, "series", "git am of the mails makes the tree",
+     script("series.py", "verify")),
+    ("option-off", 60, "kernel", "without the option nothing is compiled in",
+     script("identity.py")),
+    ("kunit", 90, "tree", "unit tests of the kernel's code",
+     script("kunit.py")),
+    ("guest-runner", 90, "kernel", "tests of what boots the guests",
+     [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
+    ("host-tools", 60, "kernel", "unit tests of the Python programs",
+     script("unittests.py")),
+    ("series-tools", 60, None, "tests of series.py", script("test_series.py")),
+    ("selftests", 420, "kernel", "the kselftests, in a guest",
+     script("selftest.py")),
+    ("native", 60, "kernel", "is SUITE=native of make bench right?",
+     bench("native.py", "--tap")),
+    ("torture", 150, "kernel", "90 s of make torture",
+     [PYTHON, os.path.join(TORTURE, "torture.py"), "--tap"]),
+    ("audit", 60, "kernel", "what plugs batch, case by case",
+     script("audit.py", "--tap")),
+    ("laboratory", 180, "kernel", "the model SSD, and plugbench, in guests",
+     script("labtest.py")),
+    ("loads", 60, "kernel", "some software that others wrote",
+     bench("loads.py", "--tap")),
+    ("crosscheck", 200, "kernel", "the model SSD against a simulation",
+     bench("crosscheck.py")),
+    ("lines", 90, "kernel", "is SUITE=lines of make bench right?",
+     bench("lines.py", "--tap")),
+    ("lint", 90, "series", "checkpatch, shellcheck, kernel-doc, sparse, W=1",
+     script("lint.py")),
+)}
 
 
-def environment():
-    """For the groups; the runner's tests want to be told what to boot."""
-    return dict(os.environ, KERNEL=kernel.image("patched"),
-                INITRAMFS=guest.initramfs())
+def help_text():
+    """All groups, a line each."""
+    return "GROUPS, and about how long each takes:\n" + "\n".join(
+        "  %-13s %3d s  %s" % (name, group.seconds, group.about)
+        for name, group in GROUPS.items())
 
 
-def prepare():
-    """Run the preparations; they speak for themselves."""
-    for what, command in PREPARE:
+def choose(text):
+    """The groups named, all if none is."""
+    names = text.replace(",", " ").split()
+    unknown = [name for name in names if name not in GROUPS]
+    if unknown:
+        sys.exit("check: no group '%s'; %s" % (unknown[0], help_text()))
+    return {name: group for name, group in GROUPS.items()
+            if not names or name in names}
+
+
+def prepare(chosen):
+    """Run the preparations that these groups need; they speak for themselves.
+    """
+    names = [what for what, _ in PREPARE]
+    last = max(names.index(group.needs) + 1 if group.needs else 0
+               for group in chosen.values())
+    for what, command in PREPARE[:last]:
         print("== %s" % what, flush=True)
         if subprocess.run(command, stdin=subprocess.DEVNULL,
                           check=False).returncode:
@@ -78,97 +116,116 @@ def prepare():
     return True
 
 
-class Counts:
-    """Results of all groups so far."""
-
-    def __init__(self):
-        self.by_status = {"pass": 0, "fail": 0, "skip": 0}
-        self.failures = []
-
-    def add(self, group, name, status):
-        """Count one result."""
-        self.by_status[status] += 1
-        if status == "fail":
-            self.failures.append("%s: %s" % (group, name))
+def environment(chosen):
+    """For the groups; the runner's tests want to be told what to boot."""
+    if "guest-runner" not in chosen:
+        return None
+    return dict(os.environ, KERNEL=kernel.image("patched"),
+                INITRAMFS=guest.initramfs())
 
 
-def judge(group, text, code, counts):
-    """Count what a group printed; a group that printed nothing failed."""
-    results = [result for result in map(tap.parse, text.splitlines())
-               if result]
+def complete(group, text, code):
+    """The lines of a group, with a result for what it does not say itself: a
+    group that printed no result failed."""
+    lines = text.splitlines()
+    found = tap.results(lines)
     if group == PLAIN:
-        results = [(group, "fail" if code else "pass")]
-    elif not results:
-        results = [("no test ran", "fail")]
-    elif code and not any(status == "fail" for _, status in results):
-        results.append(("exit %d" % code, "fail"))
-    for name, status in results:
-        counts.add(group, name, status)
+        return ["# " + line for line in lines] + [
+            "%sok %s" % ("not " * bool(code), GROUPS[PLAIN].about)]
+    if not found:
+        lines.append("not ok no test ran")
+    elif code and not any(status == "fail" for _, status in found):
+        lines.append("not ok exit %d" % code)
+    return lines
+
+
+def keep(group, lines):
+    """The results of a group, for a CI to show."""
+    with open(os.path.join(OUT, group + ".tap"), "w",
+              encoding="utf-8") as file:
+        file.write(tap.document(lines))
 
 
 class Runner:
-    """Runs the groups; one group's output is printed in one piece."""
+    """Runs groups; one group's output is printed in one piece."""
 
-    def __init__(self):
-        self.counts = Counts()
-        self.env = environment()
+    def __init__(self, chosen):
+        self.chosen = chosen
+        self.found = []         # (group, name, status)
+        self.env = environment(chosen)
         self.lock = threading.Lock()
         self.running = {}
 
-    def run_group(self, name, command):
+    def run_group(self, name):
         """One group, from start to count."""
         start = time.monotonic()
         with subprocess.Popen(
-                command, env=self.env, text=True, errors="replace",
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT) as process:
+                self.chosen[name].command, env=self.env, text=True,
+                errors="replace", stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             self.running[name] = process
             text = process.stdout.read()
         with self.lock:
             del self.running[name]
             print("== %s" % name)
             print("".join("   %s\n" % line for line in text.splitlines()))
-            judge(name, text, process.returncode, self.counts)
+            lines = complete(name, text, process.returncode)
+            keep(name, lines)
+            self.found += [(name, *one) for one in tap.results(lines)]
             print("== %s: %d s" % (name, time.monotonic() - start), flush=True)
 
+    def state(self, seconds):
+        """For the clock."""
+        return "check: running %s, %d s" % (
+            " and ".join(list(self.running)) or "nothing", seconds)
+
     def run(self):
-        """All groups; says every ten seconds what is going on."""
-        start = time.monotonic()
+        """All groups."""
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            jobs = [pool.submit(self.run_group, *group) for group in GROUPS]
+            jobs = [pool.submit(self.run_group, name) for name in self.chosen]
             try:
-                while concurrent.futures.wait(jobs, timeout=10).not_done:
-                    print("check: running %s, %d s" % (
-                        " and ".join(list(self.running)) or "nothing",
-                        time.monotonic() - start), flush=True)
+                with common.clock(self.state):
+                    concurrent.futures.wait(jobs)
             except KeyboardInterrupt:
                 for process in list(self.running.values()):
                     process.terminate()
                 os._exit(130)
         for job in jobs:
             job.result()
-        return self.counts
+        return self.found
+
+
+def check(chosen):
+    """Prepare and run; [(group, name, status)]."""
+    os.makedirs(OUT, exist_ok=True)
+    for path in glob.glob(OUT + "/*.tap"):      # of another run
+        os.unlink(path)
+    if prepare(chosen):
+        return Runner(chosen).run()
+    return [("preparation", "", "fail")]
 
 
 def main():
     """All of it; the last line counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", default="", metavar="'a b'",
+                        help="run only these (default: all), or: help")
+    wanted = parser.parse_args().groups
+    if wanted.split() == ["help"]:
+        print(help_text())
+        return
     start = time.monotonic()
-    if prepare():
-        counts = Runner().run()
-    else:
-        counts = Counts()
-        counts.add("preparation", "", "fail")
-    for failure in counts.failures:
-        print("FAILED %s" % failure)
-    print("took %d s" % (time.monotonic() - start))
-    print("%d passed, %d failed, %d skipped" % (
-        counts.by_status["pass"], counts.by_status["fail"],
-        counts.by_status["skip"]))
-    sys.exit(1 if counts.failures else 0)
+    found = check(choose(wanted))
+    for group, name, status in found:
+        if status == "fail":
+            print("FAILED %s: %s" % (group, name))
+    count = collections.Counter(status for *_, status in found)
+    print("took %d s\n%d passed, %d failed, %d skipped" % (
+        time.monotonic() - start, count["pass"], count["fail"],
+        count["skip"]))
+    sys.exit(1 if count["fail"] else 0)
 
 
 if __name__ == "__main__":
-    try:
+    with common.program("check"):
         main()
-    except KeyboardInterrupt:
-        sys.exit("check: interrupted")

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is asked of C that is mailed, wherever it lies: lint.py asks it of the
 tip, bisect.py of every commit, matrix.py of every configuration.
-
-Also how a long command is run: quietly, with a word every ten seconds, in a
-process group of its own that ends with us.
 """
 import collections
 import os
 import re
-import signal
 import subprocess
-import threading
-import time
 
+import common
 import kernel
 
 # sparse 0.6.4 does not know this builtin, and kbuild then refuses to run it.
@@ -40,52 +35,19 @@ def environment():
     return env
 
 
-class Clock:
-    """Says every ten seconds what is being done, as long as it is done."""
-
-    def __init__(self, what):
-        self.what = what
-        self.doing = ""
-        self.start = time.monotonic()
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.tick, daemon=True)
-
-    def tick(self):
-        """The thread: until told to end."""
-        while not self.ended.wait(10):
-            print("%s: %s%d s" % (self.what, self.doing and self.doing + ", ",
-                                  time.monotonic() - self.start), flush=True)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.thread.join()
-
-    def line(self, text):
-        """A line that the command printed; kbuild's steps are worth showing."""
-        if re.match(r"  [A-Z]+ ", text):
-            self.doing = " ".join(text.split())
-
-
-def run(command, what, cwd=kernel.ROOT, stdin=None):
+def run(command, what, cwd=kernel.ROOT, stdin=subprocess.DEVNULL):
     """Run a command to its end: (all that it prints, its exit status)."""
-    with Clock(what) as clock, subprocess.Popen(
-            command, env=environment(), cwd=cwd, text=True, errors="replace",
-            stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True) as process:
-        lines = []
-        try:
-            for line in process.stdout:
-                lines.append(line)
-                clock.line(line)
-            process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
-            raise
-    return "".join(lines), process.returncode
+    lines, doing = [], ""
+
+    def take(line):
+        nonlocal doing
+        lines.append(line)
+        if common.STEP.match(line):
+            doing = " ".join(line.split()) + ", "
+
+    with common.clock(lambda seconds: "%s: %s%d s" % (what, doing, seconds)):
+        code = common.run(command, take, stdin, env=environment(), cwd=cwd)
+    return "".join(lines), code
 
 
 def findings(text):

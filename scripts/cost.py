@@ -12,14 +12,13 @@ instructions.
 
 The audit takes its goals, and the tolerance, from here.
 """
-import concurrent.futures
-import json
+import functools
 import os
 
+import common
 import guest
 import kernel
 import tap
-from guest import boot
 
 OUT = os.path.join(kernel.BUILD, "cost")
 LIMIT = 1.003
@@ -61,19 +60,10 @@ def job_text():
     return JOB + "\n".join(lines) + "\n"
 
 
-def measure(variant, initramfs):
+def measure(variant):
     """{workload: instructions per I/O} of one kernel."""
-    out = os.path.join(OUT, variant)
-    os.makedirs(out, exist_ok=True)
-    job = os.path.join(out, "job")
-    with open(job, "w", encoding="ascii") as script:
-        script.write(job_text())
-    result = boot.boot(boot.Guest(
-        kernel=kernel.image(variant), initramfs=initramfs, job=job, out=out,
-        name=variant, icount=True, disks=(), timeout=120))
-    if result.status != "pass":
-        raise guest.GuestError("%s: %s; see %s" % (variant, result.reason,
-                                                   result.log))
+    result = guest.work(variant, os.path.join(OUT, variant), job_text(),
+                        name=variant, icount=True, disks=(), timeout=120)
     found = {}
     for line in result.lines:
         name, *words = line.split()
@@ -86,11 +76,8 @@ def measure_all():
     """{kernel: {workload: instructions per I/O}}, side by side."""
     for name in KERNELS:
         kernel.build(name)
-    initramfs = guest.initramfs()
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        jobs = pool.map(measure, KERNELS, [initramfs] * len(KERNELS))
-        with guest.interruptible():
-            return dict(zip(KERNELS, jobs))
+    return guest.together({name: functools.partial(measure, name)
+                           for name in KERNELS}, workers=len(KERNELS))
 
 
 def within(got, goal, of):
@@ -119,14 +106,10 @@ def compare(report, name, found):
 def main():
     """Build, measure side by side, compare."""
     report = tap.Report()
-    try:
+    with report.must("guests to compare", *guest.ERRORS):
         found = measure_all()
-    except (kernel.BuildError, boot.UsageError) as error:
-        report.check(False, "guests to compare", str(error))
-        report.exit()
     records = [compare(report, name, found) for name in WORKLOADS]
-    with open(os.path.join(OUT, "result.json"), "w", encoding="ascii") as out:
-        json.dump({"records": records}, out, indent=1)
+    common.write_json(os.path.join(OUT, "result.json"), {"records": records})
     report.exit()
 
 

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """What all guests boot from, and the harness that boots them."""
+import concurrent.futures
 import contextlib
 import os
+import re
+import subprocess
 import sys
 
+import common
 import kernel
 
 sys.path.insert(0, kernel.QEMU)
 import boot  # noqa: E402,F401 pylint: disable=wrong-import-position
+
+# No fault of who asked for guests.
+ERRORS = (kernel.BuildError, boot.UsageError)
 
 
 class GuestError(kernel.BuildError):
@@ -28,7 +35,64 @@ def interruptible():
 def initramfs():
     """Build the initramfs if its inputs changed; returns its path."""
     path = os.path.join(kernel.BUILD, "guest/initramfs.cpio")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    kernel.quiet(["sh", os.path.join(kernel.QEMU, "initramfs.sh"), path],
-                 "initramfs")
+    with common.locked(os.path.join(kernel.BUILD, "guest/.lock")):
+        kernel.quiet(["sh", os.path.join(kernel.QEMU, "initramfs.sh"), path],
+                     "initramfs")
     return path
+
+
+def into(directory, *paths):
+    """SRC:DST of files for a directory of a guest."""
+    return tuple("%s:%s/%s" % (path, directory, os.path.basename(path))
+                 for path in paths)
+
+
+def libraries(*programs, **env):
+    """(what the host's loader gives programs, names of what it lacks)"""
+    said = subprocess.run(["ldd", *programs], env={**os.environ, **env},
+                          check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout
+    return (sorted(set(re.findall(r"(/\S+) \(0x", said))),
+            re.findall(r"(\S+) => not found", said))
+
+
+def run(variant, out, job, **how):
+    """Boot a kernel for a job, the text of a script; its boot.Result."""
+    os.makedirs(out, exist_ok=True)
+    path = os.path.join(out, "job")
+    boot.write_text(path, job)
+    return boot.boot(boot.Guest(kernel=kernel.image(variant), job=path,
+                                initramfs=initramfs(), out=out, **how))
+
+
+def work(variant, out, job, **how):
+    """The same for a job that must pass; it may say "error WHY"."""
+    result = run(variant, out, job, **how)
+    if result.status != "pass":
+        errors = [line[6:] for line in result.lines if line[:6] == "error "]
+        raise GuestError("%s: %s; see %s" % (
+            how["name"], errors[0] if errors else result.reason, result.log))
+    return result
+
+
+def together(calls, text=None, workers=len(os.sched_getaffinity(0)), **pool):
+    """{key: what it returned} of {key: call}, side by side, until one fails.
+
+    text: for the clock, given how many are done and the seconds; pool: how the
+    threads are made.
+    """
+    def done():
+        return sum(job.done() for job in jobs.values())
+
+    clock = common.clock(lambda seconds: text(done(), seconds)) \
+        if text else contextlib.nullcontext()
+    with concurrent.futures.ThreadPoolExecutor(workers, **pool) as threads:
+        jobs = {key: threads.submit(call) for key, call in calls.items()}
+        with interruptible(), clock:
+            try:
+                for job in concurrent.futures.as_completed(jobs.values()):
+                    job.result()
+            finally:
+                for job in jobs.values():
+                    job.cancel()
+    return {key: job.result() for key, job in jobs.items()}

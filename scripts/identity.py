@@ -90,11 +90,8 @@ def compare(report, directory, off, base):
 def main():
     """Build both, compare."""
     report = tap.Report()
-    try:
+    with report.must("kernels to compare", kernel.BuildError):
         off, base = kernel.build("off"), kernel.build("batching-off")
-    except kernel.BuildError as error:
-        report.check(False, "kernels to compare", str(error))
-        report.exit()
     for directory in kernel.HOOKED:
         compare(report, directory, off, base)
     report.exit()

@@ -7,14 +7,14 @@ sources relative to the tree, so that the compiler cache serves the patched and
 the unpatched kernel alike.
 """
 import argparse
-import fcntl
 import hashlib
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
+
+import common
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build")
@@ -25,6 +25,7 @@ CONFIG = os.path.join(QEMU, "kernel.config")
 DEBUG = os.path.join(QEMU, "debug.config")
 KCSAN = os.path.join(QEMU, "kcsan.config")
 TORTURE = os.path.join(QEMU, "torture.config")
+TRACE = os.path.join(QEMU, "trace.config")
 OFF = os.path.join(BUILD, "off.config")
 SELFTESTS = os.path.dirname(QEMU)
 MODEL = os.path.join(SELFTESTS, "ssd_model")
@@ -53,7 +54,9 @@ VARIANTS = {
     "debug": (TREE, "o-debug", [CONFIG, TORTURE, DEBUG], BOOTABLE),
     "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, KCSAN], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
+    "trace": (TREE, "o-trace", [CONFIG, TRACE], BOOTABLE),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
+    "base-trace": (BASE, "o-trace", [CONFIG, TRACE], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
@@ -186,9 +189,7 @@ def ensure_baseline(tree):
 def ensure_tree(variant):
     """The source of a variant; those of several share it."""
     tree = VARIANTS[variant][0]
-    lock = os.path.join(BUILD, ".lock-" + os.path.basename(tree))
-    with open(lock, "w", encoding="ascii") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with common.locked(os.path.join(BUILD, ".lock-" + os.path.basename(tree))):
         if tree == BASE:
             ensure_checkout(tree, "base")
         elif variant in ENDS:
@@ -249,24 +250,25 @@ def configure(variant):
 
 
 class Progress:
-    """Says what is being built, how far it is, and since when."""
+    """What is being built, and how far it is."""
 
     def __init__(self, what, expected):
         self.what = what
         self.expected = expected
         self.steps = 0
-        self.start = self.last = time.monotonic()
+        self.doing = "make"
+        self.start = time.monotonic()
 
     def step(self, line):
-        """Count one printed step of make, speak every ten seconds."""
-        self.steps += 1
-        now = time.monotonic()
-        if now - self.last < 10:
-            return
-        self.last = now
+        """Count one line of make's, if it is a step."""
+        if common.STEP.match(line):
+            self.steps += 1
+            self.doing = " ".join(line.split())
+
+    def text(self, seconds):
+        """For the clock."""
         share = min(99, 100 * self.steps // max(1, self.expected))
-        print("%s: %3d%% %s, %d s" % (self.what, share, " ".join(line.split()),
-                                      now - self.start), flush=True)
+        return "%s: %3d%% %s, %d s" % (self.what, share, self.doing, seconds)
 
     def done(self):
         """Say how long it took, if it took long enough to matter."""
@@ -277,19 +279,11 @@ class Progress:
 
 def run_make(command, log_name, progress):
     """Run make, log all it prints, feed the progress; its exit status."""
-    with open(log_name, "w", encoding="utf-8") as log, subprocess.Popen(
-            command, env=environment(), text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True) as make:
-        try:
-            for line in make.stdout:
-                log.write(line)
-                if re.match(r"  [A-Z]+ ", line):
-                    progress.step(line)
-        except BaseException:
-            os.killpg(make.pid, signal.SIGTERM)
-            raise
-    return make.returncode
+    with open(log_name, "w", encoding="utf-8") as log, \
+            common.clock(progress.text):
+        return common.run(
+            command, lambda line: (log.write(line), progress.step(line)),
+            env=environment())
 
 
 def expected_steps(path):
@@ -310,11 +304,8 @@ def remember_steps(path, steps):
 
 def build(variant):
     """Build one variant, if need be; returns its output directory."""
-    os.makedirs(BUILD, exist_ok=True)
-    lock = os.path.join(BUILD, ".lock-" + variant)
-    with open(lock, "w", encoding="ascii") as held:
-        # two tests that want the same kernel must not build it twice at once
-        fcntl.flock(held, fcntl.LOCK_EX)
+    # two tests that want the same kernel must not build it twice at once
+    with common.locked(os.path.join(BUILD, ".lock-" + variant)):
         return build_locked(variant)
 
 
@@ -345,8 +336,7 @@ def model(variant):
     order to load them."""
     where = os.path.join(output(variant), "ssd_model")
     os.makedirs(where, exist_ok=True)
-    with open(os.path.join(BUILD, ".lock-model"), "w", encoding="ascii") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with common.locked(os.path.join(BUILD, ".lock-model")):
         quiet(variant_command(variant, "M=" + MODEL, "MO=" + where, "modules"),
               "ssd_model for the %s kernel" % variant)
     return [os.path.join(output(variant), "lib/kunit/kunit.ko")] + [
@@ -358,13 +348,10 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("variant", nargs="+", choices=sorted(VARIANTS))
-    try:
+    with common.program("kernel.py", BuildError,
+                        advice="; run it again to go on"):
         for variant in parser.parse_args().variant:
             build(variant)
-    except BuildError as error:
-        sys.exit("kernel.py: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("kernel.py: interrupted; run it again to go on")
 
 
 # Whoever imports this starts compilers and guests: end them, too.

@@ -8,35 +8,57 @@ which must take the module as well. plugbench runs as on a real machine, on the
 NVMe disk that QEMU emulates.
 """
 import argparse
-import concurrent.futures
+import functools
+import glob
 import os
+import re
 import sys
 
 import guest
 import kernel
 import tap
-from guest import boot
 
 OUT = os.path.join(kernel.BUILD, "labtest")
+PYTHON = os.environ.get("PYTHON") or "/usr/bin/python3"
+# What a command-line tool does not need of python's library: tests, GUI,
+# installers, and extensions that need large libraries.
+NO_SOURCE = re.compile(r"/(tests?|idlelib|tkinter|turtledemo|ensurepip|venv|"
+                       r"lib2to3|distutils|pydoc_data|asyncio|site-packages|"
+                       r"dist-packages|config-[^/]*)/")
+NO_OBJECT = re.compile(r"/((_ssl|_hashlib|_sqlite3|_tkinter|readline|_dbm|_gdbm|"
+                       r"nis)\.|_curses|_codecs_|_test|[^/]*xx)[^/]*$")
 BENCH = os.path.join(kernel.SELFTESTS, "bench")
 TOOLS = os.path.join(kernel.ROOT, "tools/block")
 
 
 def model_files(variant):
     """The modules and their test, for a guest."""
-    return ["%s:/modules/%s" % (path, os.path.basename(path))
-            for path in kernel.model(variant)] + [
-                os.path.join(kernel.MODEL, "test.sh") + ":/test.sh"]
+    return guest.into("/modules", *kernel.model(variant)) + guest.into(
+        "", os.path.join(kernel.MODEL, "test.sh"))
+
+
+def python_files():
+    """A python3 that works, for a guest. Compiled files stay behind, since the
+    archive's times would make them stale."""
+    program, library, extensions = kernel.quiet(
+        [PYTHON, "-c", "import os, sys, sysconfig as s; print("
+         "os.path.realpath(sys.executable), s.get_path('stdlib'), "
+         "s.get_config_var('DESTSHARED'))"], PYTHON).split()
+    sources = [path for path in glob.glob(library + "/**/*.py", recursive=True)
+               if not (NO_SOURCE.search(path[len(library):])
+                       or os.path.islink(path))]
+    objects = [path for path in glob.glob(extensions + "/*.so")
+               if not NO_OBJECT.search(path)]
+    # Not at its own path, too: for the library it knows where it was built for.
+    return [program + ":/bin/python3"] + ["%s:%s" % (path, path) for path in (
+        *sources, *objects, *guest.libraries(program, *objects)[0])]
 
 
 def plugbench_files(_variant):
     """plugbench, what it needs, and its test, for a guest."""
-    pairs = kernel.quiet(["sh", os.path.join(BENCH, "guest_python.sh")],
-                         "guest_python.sh").split()
-    return pairs + ["%s:/%s" % (os.path.join(where, name), name)
-                    for where, name in ((BENCH, "plugbench_guest.sh"),
-                                        (TOOLS, "plugbench"),
-                                        (TOOLS, "plugreport.py"))]
+    return (*python_files(), *guest.into(
+        "", os.path.join(BENCH, "plugbench_guest.sh"),
+        os.path.join(TOOLS, "plugbench"), os.path.join(TOOLS, "plugreport.py")))
 
 
 def disk():
@@ -63,30 +85,21 @@ DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
                                       TWO_CPUS)}
 
 
-def boot_one(name, variant, command, files, how, initramfs):
+def boot_one(name, variant, command, files, how):
     """One guest; its boot.Result."""
-    out = os.path.join(OUT, name.replace(", ", "-").replace(" ", "-"))
-    os.makedirs(out, exist_ok=True)
-    job = os.path.join(out, "job")
-    with open(job, "w", encoding="ascii") as script:
-        script.write(command + "\n")
-    if "disks" not in how:
-        how = {**how, "disks": (disk(),)}
-    return boot.boot(boot.Guest(
-        kernel=kernel.image(variant), initramfs=initramfs, job=job, out=out,
-        files=tuple(files(variant)), name=name, mem=1536,
-        timeout=1500 if variant == "debug" else 600, **how))
+    return guest.run(
+        variant, os.path.join(OUT, name.replace(", ", "-").replace(" ", "-")),
+        command + "\n", files=files(variant), name=name, mem=1536,
+        timeout=1500 if variant == "debug" else 600,
+        **{"disks": (disk(),), **how})
 
 
 def note(report, name, result):
     """The guest's results as ours."""
-    results = [found for found in map(tap.parse, result.lines) if found]
+    results = tap.results(result.lines)
     for test, status in results:
-        if status == "skip":
-            report.skip("%s: %s" % (name, test), "see %s" % result.log)
-        else:
-            report.check(status == "pass", "%s: %s" % (name, test),
-                         "\n".join(result.lines[-20:]))
+        report.take("%s: %s" % (name, test), status, "see %s" % result.log,
+                    "\n".join(result.lines[-20:]))
     report.check(result.status == "pass" and results, "%s: guest" % name,
                  "%s; see %s" % (result.reason, result.log))
 
@@ -98,19 +111,13 @@ def main():
                         help="the model on the kernel with KASAN and lockdep")
     runs = DEBUG_RUNS if parser.parse_args().debug else RUNS
     report = tap.Report()
-    try:
+    with report.must("guests with the model", *guest.ERRORS):
         for variant in dict.fromkeys(run[0] for run in runs.values()):
             kernel.build(variant)
-        initramfs = guest.initramfs()
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            jobs = {name: pool.submit(boot_one, name, *run, initramfs)
-                    for name, run in runs.items()}
-            with guest.interruptible():
-                concurrent.futures.wait(jobs.values())
-        for name, job in jobs.items():
-            note(report, name, job.result())
-    except (kernel.BuildError, boot.UsageError) as error:
-        report.check(False, "guests with the model", str(error))
+        found = guest.together({name: functools.partial(boot_one, name, *run)
+                                for name, run in runs.items()})
+    for name, result in found.items():
+        note(report, name, result)
     report.exit()
 
 

@@ -159,12 +159,10 @@ def main():
     headers(report)
     kernel_doc(report)
     maintainers(report)
-    try:
+    with report.must("sparse and W=1 add nothing over the base",
+                     kernel.BuildError):
         compiler(report)
         module(report)
-    except kernel.BuildError as error:
-        report.check(False, "sparse and W=1 add nothing over the base",
-                     str(error))
     report.exit()
 
 

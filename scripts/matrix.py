@@ -18,8 +18,9 @@ import time
 
 import bisect_series
 import checks
+import common
 import kernel
-from configs import Config, TESTS, WIDER, fragment, own_objects, own_options
+from configs import Config, TESTS, WIDER, fragment, own_objects
 
 OUT = os.path.join(kernel.BUILD, "matrix")
 RESULT = os.path.join(OUT, "result.json")
@@ -161,7 +162,7 @@ def conclude(rows, start):
                                       row.seconds, row.about))
     failed = [row for row in rows if row.found]
     seconds = round(time.monotonic() - start)
-    bisect_series.write_json(RESULT, {
+    common.write_json(RESULT, {
         "commit": bisect_series.git("rev-parse", "HEAD"),
         "seconds": seconds, "failed": len(failed),
         "configurations": [{
@@ -211,13 +212,9 @@ def parse(args):
 def main():
     """Command line."""
     args = parse(sys.argv[1:])
-    try:
-        with bisect_series.lock("matrix"):
-            sys.exit(run(args.names or list(ROWS), args.link))
-    except kernel.BuildError as error:
-        sys.exit("matrix: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("matrix: interrupted; run it again")
+    with common.program("matrix", kernel.BuildError,
+                        advice="; run it again"), bisect_series.alone("matrix"):
+        sys.exit(run(args.names or list(ROWS), args.link))
 
 
 if __name__ == "__main__":

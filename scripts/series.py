@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 
-from serieslib.env import OUTPUT, lock, say
+from common import locked
+from serieslib.env import BUILD, OUTPUT, say
 from serieslib.git import Failure, encode
 from serieslib.mail import cmd_export, cmd_onto, cmd_verify
 from serieslib.refresh import cmd_refresh
@@ -64,7 +65,7 @@ def main():
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
     try:
-        with lock():
+        with locked(BUILD / ".series.lock"):
             args.run(args)
     except Failure as error:
         print(encode(f"series.py {args.command}: {error}").decode("utf-8", "replace"),

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test results in TAP: written by our tests, read by the conductor."""
+import contextlib
 import re
 import sys
 
 RESULT = re.compile(r"(not )?ok\b *(\d+)? *-? *([^#]*)(# *(SKIP|TODO)\b *(.*))?",
                     re.I)
+FRAME = re.compile(r"K?TAP version |\d+\.\.\d+")
 
 
 class Report:
@@ -33,6 +35,23 @@ class Report:
         """A test that could not be run, and why."""
         self._line(True, name, " # SKIP " + reason)
 
+    def take(self, name, status, reason, details=""):
+        """A result that parse() has read; the reason is of a skip."""
+        if status == "skip":
+            self.skip(name, reason)
+        else:
+            self.check(status == "pass", name, details)
+
+    @contextlib.contextmanager
+    def must(self, what, *errors):
+        """For a part without which there is nothing to report: its errors end
+        the report."""
+        try:
+            yield
+        except errors as error:
+            self.check(False, what, str(error))
+            self.exit()
+
     def exit(self):
         """Print the plan; failure if anything failed or nothing ran."""
         print("1..%d" % self.number, flush=True)
@@ -51,3 +70,25 @@ def parse(line):
     if match[5] and match[5].upper() == "SKIP":
         return name, "skip"
     return name, "fail" if match[1] else "pass"
+
+
+def results(lines):
+    """What parse() finds in lines."""
+    return [result for result in map(parse, lines) if result]
+
+
+def document(lines):
+    """KTAP of lines: results are numbered and planned, and what else there is
+    becomes diagnostics."""
+    found, number = [], 0
+    for line in lines:
+        match = RESULT.match(line)
+        if match:
+            number += 1
+            name, status = parse(line)
+            found.append("%sok %d %s%s" % (
+                "not " * (status == "fail"), number, name,
+                " " + match[4].strip() if match[4] else ""))
+        elif line and not FRAME.match(line):
+            found.append(line if line.startswith("#") else "# " + line)
+    return "\n".join(["KTAP version 1", "1..%d" % number, *found, ""])

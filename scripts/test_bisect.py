@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 import bisect_series
 import checks
+import common
 import configs
 import kernel
 import matrix
@@ -90,11 +91,9 @@ class Run(unittest.TestCase):
         """An exception while it runs ends all that it started."""
         with tempfile.TemporaryDirectory() as top:
             late = os.path.join(top, "late")
-            with mock.patch.object(checks.Clock, "line",
-                                   side_effect=KeyboardInterrupt):
-                with self.assertRaises(KeyboardInterrupt):
-                    checks.run(["sh", "-c", "(sleep 1; echo > %s) & echo a; "
-                                "wait" % late], "x")
+            with self.assertRaises(KeyboardInterrupt):
+                common.run(["sh", "-c", "(sleep 1; echo > %s) & echo a; wait"
+                            % late], mock.Mock(side_effect=KeyboardInterrupt))
             time.sleep(1.5)
             self.assertFalse(os.path.exists(late))
 

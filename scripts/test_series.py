@@ -12,6 +12,8 @@ import time
 import traceback
 from pathlib import Path
 
+import tap
+
 HERE = Path(__file__).resolve().parent
 ME = {"GIT_AUTHOR_NAME": "Dev", "GIT_AUTHOR_EMAIL": "dev@example.invalid",
       "GIT_COMMITTER_NAME": "Dev", "GIT_COMMITTER_EMAIL": "dev@example.invalid"}
@@ -376,6 +378,7 @@ def interrupted_creation_leaves_nothing(f):
         assert_no_tree(f)
     code, _ = f.run("tree", PATH=git_that_signals(f, "reset", "KILL"))
     assert code == -9 and not f.tree.exists()
+    time.sleep(0.5)     # for git, which was not killed, to end
     f.ok("tree")
     tree_has_the_series(f)
     assert not [p for p in (f.root / "build").iterdir() if "new" in p.name]
@@ -672,25 +675,20 @@ def run_test(test, template):
 
 def main():
     wanted = sys.argv[1:]
-    tests = [test for test in TESTS if not wanted or test.__name__ in wanted]
-    failed = 0
-    print("TAP version 13")
+    report = tap.Report()
     with tempfile.TemporaryDirectory(prefix="series-") as tmp:
         fixture = Fixture(Path(tmp))
         fixture.fill()
         code, text = fixture.run("tree")
         if code:
-            print(f"Bail out! series.py tree: {text}")
-            return 1
-        for number, test in enumerate(tests, 1):
-            trouble = run_test(test, tmp)
-            failed += bool(trouble)
-            print(f"{'not ok' if trouble else 'ok'} {number} - {test.__name__}", flush=True)
-            for line in trouble.splitlines():
-                print(f"# {line}")
-    print(f"1..{len(tests)}")
-    return 1 if failed or not tests else 0
+            report.check(False, "series.py tree", text)
+            report.exit()
+        for test in TESTS:
+            if not wanted or test.__name__ in wanted:
+                trouble = run_test(test, tmp)
+                report.check(not trouble, test.__name__, trouble)
+    report.exit()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -114,20 +114,10 @@ class Builder:
 SECTION = re.compile(r"^Section:[ \t]*(\S+)[ \t]*(?:\n|\Z)", re.M)
 
 
-def hook_text(git, commit, paths, *options):
-    """A commit's diff, of these paths only."""
-    if not paths:
-        return ""
-    return git("diff-tree", "--no-commit-id", "-r", "--no-renames", *options, f"{commit}^", commit,
-               "--", *sorted(paths))
-
-
 def hook_diff(git, commit, paths):
-    return hook_text(git, commit, paths, "-p", "--full-index", "--binary")
-
-
-def hook_stat(git, commit, paths):
-    return hook_text(git, commit, paths, "--stat=72")
+    """A commit's diff, of these paths only."""
+    return git("diff-tree", "--no-commit-id", "-r", "--no-renames", "-p", "--full-index",
+               "--binary", f"{commit}^", commit, "--", *sorted(paths)) if paths else ""
 
 
 def read_commit(git, base, commit):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where things lie, and how series.py talks."""
 
-import contextlib
-import fcntl
 import os
 import shutil
 import time
@@ -36,11 +34,3 @@ def shown(path):
 def remove(path):
     if path.exists():
         shutil.rmtree(path)
-
-
-@contextlib.contextmanager
-def lock():
-    BUILD.mkdir(parents=True, exist_ok=True)
-    with open(BUILD / ".series.lock", "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

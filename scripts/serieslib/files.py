@@ -9,9 +9,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .git import AUTHOR, DATE, Failure, encode, run_git, decode, clean_env
-
-MAIL_START = "From " + "0" * 40 + " Mon Sep 17 00:00:00 2001"
+from .git import Failure, clean_env, decode, encode, run_git
 
 
 @dataclass
@@ -148,15 +146,11 @@ def parse_mail(text):
     return subject[1].strip() if subject else "", body, diff[start.start():] if start else ""
 
 
-def format_mail(entry, stat):
-    """The mail; `stat` and the entry's diff as git prints them."""
-    head = [MAIL_START, f"From: {AUTHOR}", f"Date: {DATE}", f"Subject: [PATCH] {entry.subject}"]
-    if not entry.message.isascii():
-        head += ["MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8",
-                 "Content-Transfer-Encoding: 8bit"]
-    body = f"{entry.body}\n" if entry.body else ""
-    tail = f"{stat.rstrip()}\n\n{entry.diff}" if entry.diff else ""
-    text = "\n".join(head) + f"\n\n{body}---\n{tail}"
+def format_mail(git, entry, commit, hooks):
+    """The mail of an entry, with the commit's changes of these paths only."""
+    text = git("format-patch", "-1", "--stdout", "--always", "--sparse", "--zero-commit",
+               "--no-signature", "--no-encode-email-headers", "--full-index", "--no-renames",
+               "--stat=72", commit, "--", *(sorted(hooks) or ["no hooks"]))
     if parse_mail(text)[:2] != (entry.subject, entry.body):
         raise Failure(f"the message of '{entry.subject}' would not survive a mail: no line of it "
                       "may begin with '---', 'diff -' or 'Index:', no subject with '['")

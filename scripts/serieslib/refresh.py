@@ -5,7 +5,7 @@ now, and the commits in the tree. Whoever changed wins; if both did, nobody.
 
 import re
 
-from .build import Builder, hook_diff, hook_stat, read_commits
+from .build import Builder, hook_diff, read_commits
 from .env import PATCHES, ROOT, TREE, say, shown, step
 from .files import (Series, file_name, format_mail, format_series, hash_files, load_series,
                     read_blob, write_file)
@@ -159,7 +159,7 @@ def mails(git, base, series, commits):
     texts = {}
     for entry, commit in zip(series.entries, commits):
         hooks = git.files(base, set(git.changed(f"{commit}^", commit)))
-        texts[entry.name] = format_mail(entry, hook_stat(git, commit, hooks))
+        texts[entry.name] = format_mail(git, entry, commit, hooks)
     return texts
 
 

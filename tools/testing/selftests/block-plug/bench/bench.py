@@ -8,21 +8,16 @@ ssd_model models. A benchmark fails when its environment does, never because of
 a speed.
 """
 import argparse
-import contextlib
-import fcntl
-import json
 import os
-import sys
 
 import cells
 import kernels
 import lab
 import lines
 import native
+import plugreport
 import suites
-
-sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
-import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+from lab import common
 
 
 # Suites with an instrument of their own: what they measure with is not a guest
@@ -115,26 +110,13 @@ def sections_of_others(done):
             and os.path.exists(path_of(name, ".json"))]
 
 
-@contextlib.contextmanager
-def alone():
-    """Two at once would write each other's files."""
-    os.makedirs(lab.OUT, exist_ok=True)
-    with open(path_of(".lock", ""), "w", encoding="ascii") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise lab.LabError("another 'make bench' is running") from error
-        yield
-
-
 def measure_own(suite, runs, head):
     """A suite that has an instrument of its own: records and a table."""
     print("\n== %s ==\nClaim: %s" % (suite.NAME, suite.CLAIM), flush=True)
     records = suite.measure(runs, head)
     path = path_of(suite.NAME, ".json")
-    plugreport.write_file(path, json.dumps(
-        {"suite": suite.NAME, "claim": suite.CLAIM, "note": suite.NOTE,
-         "records": records}, indent=1).encode("ascii"))
+    common.write_json(path, {"suite": suite.NAME, "claim": suite.CLAIM,
+                             "note": suite.NOTE, "records": records})
     print("%s\n%s\nRecords: %s" % (suite.text(records), suite.NOTE,
                                    os.path.relpath(path, lab.ROOT)))
 
@@ -183,7 +165,9 @@ def run(args):
         raise UsageError("COMPARE: takes records of other suites than %s"
                          % ", ".join(OWN))
     old = plugreport.load(args.compare)[0] if args.compare else None
-    with alone():
+    # two at once would write each other's files
+    with common.locked(path_of(".lock", ""),
+                       lab.LabError("another 'make bench' is running")):
         names = measure(chosen, args.runs)
         if old is not None:
             compare(old, names)
@@ -201,13 +185,9 @@ def main():
     parser.add_argument("--compare", default="", metavar="OLD.json",
                         help="print what changed beyond the noise")
     args = parser.parse_args()
-    try:
+    with common.program("bench", UsageError, plugreport.ReportError,
+                        lab.profiles.ProfileError, *lab.ERRORS):
         run(args)
-    except (UsageError, plugreport.ReportError, lab.profiles.ProfileError,
-            lab.kernel.BuildError, lab.LabError, lab.boot.UsageError) as error:
-        sys.exit("bench: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted")
 
 
 if __name__ == "__main__":

@@ -34,11 +34,9 @@ the RFC's plug column, and prints the lines for profiles.ini.
 """
 import argparse
 import dataclasses
-import json
 import os
 import re
 import statistics
-import sys
 
 import cells
 import lab
@@ -46,9 +44,8 @@ import profiles
 import rfc
 import simrun
 import suites
-
-sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
-import tap  # noqa: E402 pylint: disable=wrong-import-position
+import tap
+from lab import common
 
 TOLERANCE = 0.01
 SEEDS = 8       # of the simulation, which costs little
@@ -337,13 +334,10 @@ def check(report):
     found, _ = lab.measure(wanted_cells(), "crosscheck", "", known)
     points, costs = judge(
         report, figures(found, profiles.scale(known["bare"])), known)
-    os.makedirs(lab.OUT, exist_ok=True)
-    with open(os.path.join(lab.OUT, "crosscheck.json"), "w",
-              encoding="ascii") as out:
-        json.dump({"records": points, "costs": {
-            policy: dataclasses.asdict(cost)
-            for policy, cost in costs.items()}, "measured": found}, out,
-                  indent=1)
+    common.write_json(os.path.join(lab.OUT, "crosscheck.json"), {
+        "records": points, "measured": found,
+        "costs": {policy: dataclasses.asdict(cost)
+                  for policy, cost in costs.items()}})
 
 
 def uniform(middle, spread):
@@ -391,7 +385,8 @@ def main():
     parser.add_argument("--fit", action="store_true",
                         help="search the latency of gen4 and gen5")
     args = parser.parse_args()
-    try:
+    with common.program("crosscheck", profiles.ProfileError, simrun.SimError,
+                        *lab.ERRORS):
         if args.fit:
             lab.kernel.build("base")
             fit("gen4")
@@ -401,9 +396,6 @@ def main():
         report = tap.Report()
         check(report)
         report.exit()
-    except (lab.LabError, lab.kernel.BuildError, lab.boot.UsageError,
-            profiles.ProfileError, simrun.SimError) as error:
-        sys.exit("crosscheck: %s" % error)
 
 
 if __name__ == "__main__":

@@ -4,27 +4,28 @@
 
 A cover letter names workloads in a line "@figures NAME...". They are measured
 on the kernel at the end of the section and on the one before it, side by side:
-instructions, misses of a modelled L1 cache and atomics, and time on this machine's
-CPU. The result is patches/*/figures.json,
-from which "make series" fills the covers in, as long as it is of the same code.
+instructions, misses of a modelled L1 cache and atomics, and time on this
+machine's CPU. The result is patches/*/figures.json, from which "make series"
+fills the covers in, as long as it is of the same code. "README" stands for the
+whole series, which README.md compares with what a user has today.
 """
 import argparse
-import os
-import sys
 
 import cells
 import lab
 import lines
 import native
+from lab import common, kernel
+from serieslib import figures as store
+from serieslib.env import PATCHES
+from serieslib.files import parse_series
+from serieslib.mail import cover
 
-sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
-from serieslib import figures as store  # noqa: E402 pylint: disable=wrong-import-position
-from serieslib.env import PATCHES  # noqa: E402 pylint: disable=wrong-import-position
-from serieslib.files import parse_series  # noqa: E402 pylint: disable=wrong-import-position
-from serieslib.mail import cover  # noqa: E402 pylint: disable=wrong-import-position
-
-kernel = lab.kernel
 FIRST = "unpatched"
+# What README.md compares: the first with the others.
+CHOICES = [("unpatched", "always"), ("unpatched", "nomerges2"),
+           ("patched", "always"), ("patched", "adaptive")]
+TIMES = ("ratio", "ci_low", "ci_high", "quiet")
 
 
 def asked():
@@ -53,13 +54,12 @@ def add_kernels(sections):
         variant = kernel.add_section(name)
         cells.BUILDS[name] = lines.BUILDS[name] = variant
         native.BUILDS[name] = "uml-" + variant
-    for name in [FIRST, *sections]:
+    for name in sections:
         kernel.build(cells.BUILDS[name])
 
 
-def instructions(before, after, workloads):
-    """{workload: [per I/O, per I/O]}"""
-    pairs = [(before, "always"), (after, "always")]
+def instructions(pairs, workloads):
+    """{workload: per I/O, of each pair of a kernel and a policy}"""
     records, _ = lab.measure(cells.product("figures", pairs, ["null"],
                                            workloads), "figures", "")
     found = {}
@@ -68,13 +68,13 @@ def instructions(before, after, workloads):
     return found
 
 
-def accesses(before, after, workloads):
-    """{workload: {count: [per I/O, per I/O]}} on one CPU"""
+def accesses(pairs, workloads):
+    """{workload: {count: per I/O, of each pair}} on one CPU"""
     names = [name for name in workloads if name in lines.LOADS]
     if not names:
         return {}
-    wanted = [lines.Cell(one, "always", name, 1, 1) for name in names
-              for one in (before, after)]
+    wanted = [lines.Cell(*pair, name, 1, 1) for name in names
+              for pair in pairs]
     found = {}
     for one in lines.measure_cells(wanted, ""):
         counts = found.setdefault(one["workload"], {})
@@ -83,39 +83,59 @@ def accesses(before, after, workloads):
     return found
 
 
-def times(before, after, workloads, rounds):
-    """{workload: record} of the native suite"""
+def times(pairs, workloads, rounds):
+    """{workload: what the native suite records of each pair but the first}"""
     names = [name for name in workloads if name in native.WORKLOADS]
     if not names:
         return {}
-    plan = native.Plan(native.images({name: native.BUILDS[name]
-                                      for name in (before, after)}),
-                       [(before, "always"), (after, "always")], names, rounds)
-    return {one["workload"]: one for one in native.run(plan, "")
-            if one["kernel"] == after}
+    plan = native.Plan(native.images({one: native.BUILDS[one]
+                                      for one, _ in pairs}),
+                       pairs, names, rounds)
+    found = {}
+    for one in native.run(plan, ""):
+        if (one["kernel"], one["policy"]) != pairs[0]:
+            found.setdefault(one["workload"], []).append(
+                {key: one[key] for key in TIMES})
+    return found
 
 
-def row(insns, counts, time):
+def row(insns, counts, timed):
     """What one workload came to."""
     found = {"insns": insns}
     if counts:
         found.update(l1=counts["l1_misses_per_io"],
                      atomics=counts["atomics_per_io"])
-    if time:
-        found.update({key: time[key] for key in ("ratio", "ci_low", "ci_high",
-                                                 "quiet")})
+    if timed:
+        found["time"] = timed
     return found
 
 
-def measure(step, rounds):
-    """A section's figures."""
-    _, before, after, workloads = step
-    insns = instructions(before, after, workloads)
-    counts = accesses(before, after, workloads)
-    timed = times(before, after, workloads, rounds)
-    return {"before": before, "rows": {
-        name: row(insns[name], counts.get(name), timed.get(name))
-        for name in workloads}}
+def measure(pairs, workloads, rounds):
+    """{workload: row}"""
+    insns = instructions(pairs, workloads)
+    counts = accesses(pairs, workloads)
+    timed = times(pairs, workloads, rounds)
+    return {name: row(insns[name], counts.get(name), timed.get(name))
+            for name in workloads}
+
+
+def measure_section(step, rounds):
+    """A section's figures, kept."""
+    section, before, after, workloads = step
+    print("figures: %s, against %s" % (section, before), flush=True)
+    pairs = [(before, "always"), (after, "always")]
+    store.save(section, {"before": before,
+                         "rows": measure(pairs, workloads, rounds)})
+    print(store.table(section), flush=True)
+
+
+def measure_whole(rounds):
+    """README.md's table."""
+    print("figures: %s, against %s" % (store.WHOLE, FIRST), flush=True)
+    store.save(store.WHOLE, {"rows": measure(CHOICES, native.WORKLOADS,
+                                             rounds)})
+    store.fill_readme()
+    print(store.whole_table(), flush=True)
 
 
 def main():
@@ -126,21 +146,20 @@ def main():
     parser.add_argument("section", nargs="*", help="only these")
     args = parser.parse_args()
     wanted = asked()
-    unknown = [name for name in args.section if name not in wanted]
+    unknown = [name for name in args.section
+               if name not in wanted and name != store.WHOLE]
     if unknown:
         parser.error("no cover of a section '%s' wants figures; there are: %s"
-                     % (unknown[0], " ".join(wanted)))
-    try:
-        add_kernels(wanted)
-        for step in steps(wanted):
-            if not args.section or step[0] in args.section:
-                print("figures: %s, against %s" % step[:2], flush=True)
-                store.save(step[0], measure(step, args.rounds))
-                print(store.table(step[0]), flush=True)
-    except (kernel.BuildError, lab.LabError) as error:
-        sys.exit("figures: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("figures: interrupted; what was measured is kept")
+                     % (unknown[0], " ".join([*wanted, store.WHOLE])))
+    chosen = args.section or [*wanted, store.WHOLE]
+    with common.program("figures", *lab.ERRORS,
+                        advice="; what was measured is kept"):
+        todo = [step for step in steps(wanted) if step[0] in chosen]
+        add_kernels({name for step in todo for name in step[1:3]} - {FIRST})
+        for step in todo:
+            measure_section(step, args.rounds)
+        if store.WHOLE in chosen:
+            measure_whole(args.rounds)
 
 
 if __name__ == "__main__":

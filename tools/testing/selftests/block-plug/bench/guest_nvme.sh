@@ -22,10 +22,13 @@ hits()
 		awk -v f="$1" '$1 == f { n += $2 } END { print n + 0 }'
 }
 
-# Completed requests; those merged into one count once.
-requests()
+# Of the driver and of the tag allocator, as words.
+calls()
 {
-	awk '{ print $1 + $5 }' "/sys/block/$NVME/stat"
+	echo "queue_rqs=$(hits nvme_queue_rqs)" \
+		"queue_rq=$(hits nvme_queue_rq)" \
+		"tag_batches=$(hits blk_mq_get_tags)" \
+		"tags_single=$(hits blk_mq_get_tag)"
 }
 
 nvme_cell()
@@ -38,17 +41,13 @@ nvme_cell()
 	set_policy always
 	set_policy "$policy"
 	mark "$id.begin"
-	before=$(requests)
+	before=$(completed)
 	out=$(run "$@") || die "cell $id, $policy: '$*' failed: $out"
-	after=$(requests)
+	after=$(completed)
 	mark "$id.end"
 	functions
 	echo 1 >$TRACE/function_profile_enabled
 	run "$@" >/dev/null || die "cell $id, $policy: '$*' failed"
 	echo 0 >$TRACE/function_profile_enabled
-	echo "cell id=$id $out dev_commands=$((after - before))" \
-		"queue_rqs=$(hits nvme_queue_rqs)" \
-		"queue_rq=$(hits nvme_queue_rq)" \
-		"tag_batches=$(hits blk_mq_get_tags)" \
-		"tags_single=$(hits blk_mq_get_tag)" >&3
+	echo "cell id=$id $out dev_commands=$((after - before)) $(calls)" >&3
 }

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measure cells in guests whose time follows the instruction count."""
-import concurrent.futures
+import functools
 import glob
 import os
 import queue
-import re
-import shlex
 import shutil
 import subprocess
 import sys
 import threading
-import time
 
 import cells as c
 import foreign
@@ -19,8 +16,10 @@ import records
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "../../../../.."))
-sys.path.insert(0, os.path.join(ROOT, "scripts"))
+# For all that imports this.
+sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tools/block")]
 
+import common  # noqa: E402 pylint: disable=wrong-import-position
 import guest  # noqa: E402 pylint: disable=wrong-import-position
 import kernel  # noqa: E402 pylint: disable=wrong-import-position
 from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
@@ -44,6 +43,9 @@ DRIVERS = {c.NVME: {"poll_queues": "1", "time_scale": "100"},
 
 class LabError(Exception):
     """The laboratory does not work; it says nothing about speed."""
+
+
+ERRORS = (LabError, *guest.ERRORS)
 
 
 # --- what a guest is told ----------------------------------------------------
@@ -73,12 +75,11 @@ def plan_line(number, cell, known):
         settings(cell, profile, workload), command)
 
 
-def write_plan(path, name, numbered, known):
+def plan(name, numbered, known):
     """The guest's job."""
     lines = ["set -eu", *(". /%s" % part for part in PARTS), "begin " + name]
     lines += [plan_line(number, cell, known) for number, cell in numbered]
-    with open(path, "w", encoding="ascii") as out:
-        out.write("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def with_libraries(program):
@@ -93,15 +94,12 @@ def with_libraries(program):
 def libraries(path):
     """SRC:DST of what a program links."""
     where = ":".join(glob.glob(LOADS + "/root/usr/lib/*-linux-gnu"))
-    # A static program is an error to ldd.
-    found = kernel.quiet(["env", "LD_LIBRARY_PATH=" + where, "sh", "-c",
-                          "ldd %s || :" % shlex.quote(path)], "ldd")
-    missing = re.findall(r"(\S+) => not found", found)
+    found, missing = guest.libraries(path, LD_LIBRARY_PATH=where)
     if missing:
         raise LabError("%s lacks %s: remove %s, to have it fetched again" % (
             path, ", ".join(missing), os.path.relpath(LOADS, ROOT)))
     return ["%s:%s" % (name, name.replace(LOADS + "/root", ""))
-            for name in re.findall(r"(/\S+) \(", found)]
+            for name in found]
 
 
 def postgres_files():
@@ -128,9 +126,8 @@ def programs_of(workload):
 
 def guest_files(modules, numbered):
     """What a guest needs besides the initramfs."""
-    files = ["%s:/%s" % (os.path.join(HERE, part), part) for part in PARTS]
-    files += ["%s:/modules/%s" % (path, os.path.basename(path))
-              for path in modules]
+    files = [*guest.into("", *(os.path.join(HERE, part) for part in PARTS)),
+             *guest.into("/modules", *modules)]
     for program in dict.fromkeys(
             name for _, cell in numbered
             for name in programs_of(c.WORKLOADS[cell.workload])):
@@ -163,22 +160,14 @@ def chunks(wanted):
 
 def boot_chunk(index, name, numbered, lab):
     """Boot one guest for its part of the plan."""
-    out = os.path.join(OUT, "guests", "%s-%02d-%s" % (
-        numbered[0][1].suite, index, name))
-    os.makedirs(out, exist_ok=True)
-    job = os.path.join(out, "job")
-    write_plan(job, name, numbered, lab.known)
     on_nvme = any(cell.profile == c.NVME for _, cell in numbered)
-    result = boot.boot(boot.Guest(
-        kernel=kernel.image(c.BUILDS[name]), initramfs=lab.initramfs, job=job,
-        files=guest_files(lab.modules[name], numbered), out=out,
-        name="bench %s" % name, icount=True, smp=1, mem=2048,
-        disks=("null:1g",) if on_nvme else (), trace_doorbells=on_nvme,
-        timeout=SECONDS_PER_BOOT, on_line=lab.take))
-    if result.status != "pass":
-        errors = [line[6:] for line in result.lines if line[:6] == "error "]
-        raise LabError("%s kernel: %s; see %s" % (
-            name, errors[0] if errors else result.reason, result.log))
+    result = guest.work(
+        c.BUILDS[name], os.path.join(OUT, "guests", "%s-%02d-%s" % (
+            numbered[0][1].suite, index, name)),
+        plan(name, numbered, lab.known), name="bench, %s kernel" % name,
+        files=guest_files(lab.modules[name], numbered), icount=True, smp=1,
+        mem=2048, disks=("null:1g",) if on_nvme else (),
+        trace_doorbells=on_nvme, timeout=SECONDS_PER_BOOT, on_line=lab.take)
     if on_nvme:
         lab.take_marks(result)
 
@@ -195,11 +184,9 @@ class Lab:
         self.lock = threading.Lock()
         names = list(dict.fromkeys(cell.kernel for cell in wanted))
         self.modules = {name: kernel.model(c.BUILDS[name]) for name in names}
-        self.initramfs = guest.initramfs()
         if any(isinstance(c.WORKLOADS[cell.workload], foreign.Watched)
                for cell in wanted):
             prepare_loads()
-        self.start = time.monotonic()
 
     def take(self, line):
         """A line from a guest, while it runs."""
@@ -221,13 +208,6 @@ class Lab:
                 rang = result.between(mark.name, number + ".end")
                 self.found[int(number)]["dev_doorbells"] = sum(rang.values())
 
-    def progress(self, what):
-        """Says how far it is and how long it will go on."""
-        done, spent = len(self.found), time.monotonic() - self.start
-        left = "%d s" % (spent * (self.total - done) / done) if done else "?"
-        print("%s: %d of %d cells, %d s, about %s left"
-              % (what, done, self.total, spent, left), flush=True)
-
 
 def run_parts(parts, lab, what):
     """All boots, one guest per CPU, each CPU with one guest."""
@@ -238,26 +218,11 @@ def run_parts(parts, lab, what):
     def pin():
         os.sched_setaffinity(0, {cpus.get()})
 
-    with concurrent.futures.ThreadPoolExecutor(
-            len(os.sched_getaffinity(0)), initializer=pin) as pool:
-        jobs = [pool.submit(boot_chunk, index, *part, lab)
-                for index, part in enumerate(parts)]
-        with guest.interruptible():
-            wait(jobs, lab, what)
-
-
-def wait(jobs, lab, what):
-    """Until all jobs are done, or one has failed."""
-    pending = set(jobs)
-    while pending:
-        done, pending = concurrent.futures.wait(
-            pending, timeout=10, return_when="FIRST_EXCEPTION")
-        for job in done:
-            if job.exception():
-                for other in pending:
-                    other.cancel()
-                job.result()
-        lab.progress(what)
+    guest.together(
+        {index: functools.partial(boot_chunk, index, *part, lab)
+         for index, part in enumerate(parts)},
+        lambda _, seconds: common.how_far(what, len(lab.found), lab.total,
+                                          "cells", seconds), initializer=pin)
 
 
 # --- results -----------------------------------------------------------------

@@ -6,7 +6,6 @@ its physical address. It counts while null_blk, which completes at once, is
 loaded from each CPU.
 """
 import collections
-import concurrent.futures
 import dataclasses
 import os
 import sys
@@ -15,11 +14,9 @@ import time
 import cells as c
 import lab
 import linesmap
-from lab import boot, guest, kernel
-
-sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
-import plugreport  # noqa: E402 pylint: disable=wrong-import-position
-import tap  # noqa: E402 pylint: disable=wrong-import-position
+import plugreport
+import tap
+from lab import boot, common, guest, kernel
 
 NAME = "lines"
 CLAIM = ("What the CPU waits for is memory: a batch touches fewer cache lines "
@@ -113,14 +110,13 @@ def every():
 # --- the guest ---------------------------------------------------------------
 
 class Tools:
-    """The plugin, what talks to it, and the initramfs."""
+    """The plugin, and what talks to it."""
 
     def __init__(self):
         os.makedirs(OUT, exist_ok=True)
         self.plugin = self.compile("lines.so", "lines.c", "-fPIC", "-shared",
                                    "-fvisibility=hidden", "-D_GNU_SOURCE")
         self.say = self.compile("linessay", "linessay.c", "-static")
-        self.initramfs = guest.initramfs()
 
     @staticmethod
     def compile(name, source, *flags):
@@ -144,8 +140,8 @@ def guest_module(variant):
 class Boot:
     """A guest for the cells of one kernel, so many CPUs and queues."""
 
-    def __init__(self, wanted, tools, progress):
-        self.wanted, self.tools, self.progress = wanted, tools, progress
+    def __init__(self, wanted, tools):
+        self.wanted, self.tools, self.done = wanted, tools, 0
         first = wanted[0]
         self.variant, self.cpus = BUILDS[first.kernel], first.cpus
         self.module = guest_module(self.variant)
@@ -153,22 +149,19 @@ class Boot:
             first.kernel, first.cpus, first.hctxs))
         self.counts = os.path.join(self.where, "counts")
 
-    def write_job(self):
-        """What the guest does; its path."""
-        path = os.path.join(self.where, "job")
+    def job(self):
+        """What the guest does."""
         lines = ["set -eu", ". /guest.sh", ". /guest_lines.sh",
                  "make_null %d" % self.wanted[0].hctxs,
                  *(cell.line(cell is self.wanted[0]) for cell in self.wanted),
                  "print_map"]
-        with open(path, "w", encoding="ascii") as job:
-            job.write("\n".join(lines) + "\n")
-        return path
+        return "\n".join(lines) + "\n"
 
     def wait_for(self, name):
         """Until the plugin has written a cell's result."""
         for _ in range(10 * SECONDS_PER_CELL):
             if last_line(self.counts) == "end " + name:
-                self.progress.cells += 1
+                self.done += 1
                 return
             time.sleep(0.1)
         raise lab.LabError(
@@ -186,26 +179,18 @@ class Boot:
 
     def run(self):
         """{cell: record}, without what all have."""
-        os.makedirs(self.where, exist_ok=True)
         if os.path.exists(self.counts):
             os.unlink(self.counts)
-        parts = ["%s:/%s" % (os.path.join(lab.HERE, part), part)
-                 for part in ("guest.sh", "guest_lines.sh")]
-        result = boot.boot(boot.Guest(
-            kernel=kernel.image(self.variant), job=self.write_job(),
-            initramfs=self.tools.initramfs, out=self.where, icount=True,
+        parts = guest.into("", os.path.join(lab.HERE, "guest.sh"),
+                           os.path.join(lab.HERE, "guest_lines.sh"))
+        result = guest.work(
+            self.variant, self.where, self.job(), name=self.where, icount=True,
             files=(*parts, self.tools.say + ":/bin/linessay",
                    self.module + ":/modules/lines_guest.ko"),
             smp=self.cpus, mem=2048, disks=(), timeout=1800,
             on_mark=self.wait_for, devices=self.plugin(),
             # on one CPU, the kernel would take LOCK out of its code
-            append="noreplace-smp"))
-        if result.status != "pass":
-            errors = [line[6:] for line in result.lines
-                      if line.startswith("error ")]
-            raise lab.LabError("%s: %s; see %s" % (
-                self.where, errors[0] if errors else result.reason,
-                result.log))
+            append="noreplace-smp")
         return self.records(result.lines)
 
     def records(self, lines):
@@ -317,20 +302,6 @@ def record(cell, found, commit):
             "commit": commit, "cpus": cell.cpus, "hctxs": cell.hctxs, **found}
 
 
-class Progress:
-    """What has been counted so far; speaks when lab.wait() asks."""
-
-    def __init__(self, total):
-        self.total, self.cells, self.found = total, 0, {}
-        self.start = time.monotonic()
-
-    def progress(self, what):
-        """Says how far it is."""
-        print("%s: %d of %d cells, %d s" % (
-            what, self.cells, self.total,
-            time.monotonic() - self.start), flush=True)
-
-
 def measure_cells(wanted, commit):
     """The records of cells, in order; guests that take longest begin."""
     for name in dict.fromkeys(cell.kernel for cell in wanted):
@@ -338,16 +309,15 @@ def measure_cells(wanted, commit):
     parts, tools = collections.defaultdict(list), Tools()
     for cell in wanted:
         parts[cell.kernel, cell.cpus, cell.hctxs].append(cell)
-    done = Progress(len(wanted))
-    boots = sorted((Boot(part, tools, done) for part in parts.values()),
+    boots = sorted((Boot(part, tools) for part in parts.values()),
                    key=lambda one: -one.cpus * len(one.wanted))
-    with concurrent.futures.ThreadPoolExecutor(
-            len(os.sched_getaffinity(0))) as pool:
-        jobs = [pool.submit(lambda one: done.found.update(one.run()), one)
-                for one in boots]
-        with guest.interruptible():
-            lab.wait(jobs, done, NAME)
-    return [record(cell, done.found[cell], commit) for cell in wanted]
+    found = guest.together(
+        {one.where: one.run for one in boots},
+        lambda _, seconds: common.how_far(
+            NAME, sum(one.done for one in boots), len(wanted), "cells",
+            seconds))
+    known = {cell: one for part in found.values() for cell, one in part.items()}
+    return [record(cell, known[cell], commit) for cell in wanted]
 
 
 def measure(_runs, commit):
@@ -475,10 +445,8 @@ def main():
     if sys.argv[1:] != ["--tap"]:
         sys.exit("usage: lines.py --tap (make bench SUITE=lines is the suite)")
     report = tap.Report()
-    try:
+    with report.must("lines: guests to count in", *lab.ERRORS):
         check(report)
-    except (lab.LabError, kernel.BuildError, boot.UsageError) as error:
-        report.check(False, "lines: guests to count in", str(error))
     report.exit()
 
 

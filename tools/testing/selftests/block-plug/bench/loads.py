@@ -10,10 +10,8 @@ import sys
 import cells as c
 import foreign
 import lab
+import plugreport
 import tap
-
-sys.path.insert(0, os.path.join(lab.ROOT, "tools/block"))
-import plugreport  # noqa: E402 pylint: disable=wrong-import-position
 
 ALWAYS, NOMERGES = ("unpatched", "always"), ("unpatched", "nomerges2")
 OURS, ADAPTIVE = ("patched", "always"), ("patched", "adaptive")
@@ -160,13 +158,9 @@ def tap_measure():
 def tap_main():
     """Reports as TAP."""
     report = tap.Report()
-    try:
+    with report.must("loads of others", plugreport.ReportError, *lab.ERRORS):
         found = tap_measure()
         plugreport.check(found)
-    except (lab.LabError, lab.kernel.BuildError, lab.boot.UsageError,
-            plugreport.ReportError) as error:
-        report.check(False, "loads of others", str(error))
-        report.exit()
     report.check(True, "records are well-formed")
     for record in found:
         for what, good in verdicts(record):

@@ -21,9 +21,8 @@ import time
 import cells
 import lab
 import native_uml
-
-sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
-import tap  # noqa: E402 pylint: disable=wrong-import-position
+import tap
+from lab import common
 
 NAME = "native"
 CLAIM = ("what batching and the policies are worth in time, on this machine's "
@@ -229,10 +228,10 @@ def progress(plan, done, share):
     now = time.monotonic()
     if now - plan.said < 10:
         return
-    plan.said, spent = now, now - plan.begin
-    left = "%d s" % (spent * (plan.rounds - done) / done) if done else "?"
-    print("native: %d of %d rounds, %d s, about %s left; other processes took "
-          "%.2f CPUs" % (done, plan.rounds, spent, left, share), flush=True)
+    plan.said = now
+    print("%s; other processes took %.2f CPUs" % (common.how_far(
+        "native", done, plan.rounds, "rounds", now - plan.begin), share),
+          flush=True)
 
 
 def run(plan, head):
@@ -384,14 +383,10 @@ def main():
     args = parser.parse_args()
     if args.tap == bool(args.validate):
         parser.error("give either --tap or --validate")
-    try:
+    with common.program("native", *lab.ERRORS):
         if args.tap:
             short_form()
         good = VALIDATIONS[args.validate](args)
-    except (lab.kernel.BuildError, lab.LabError) as error:
-        sys.exit("native: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("native: interrupted")
     sys.exit(0 if good else 1)
 
 

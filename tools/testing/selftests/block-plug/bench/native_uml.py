@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernels as processes of this machine: User Mode Linux, on one CPU."""
 import contextlib
-import fcntl
 import os
 import select
 import shutil
@@ -78,12 +77,8 @@ def wait_for_quiet(patience):
 @contextlib.contextmanager
 def alone():
     """Two at once would disturb each other, and write the same files."""
-    os.makedirs(OUT, exist_ok=True)
-    with open(os.path.join(OUT, ".lock"), "w", encoding="ascii") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise lab.LabError("another SUITE=native is running") from error
+    with lab.common.locked(os.path.join(OUT, ".lock"), lab.LabError(
+            "another SUITE=native is running")):
         make_root()
         yield
 

@@ -12,21 +12,15 @@ of instructions, so that it repeats.  Doorbells are counted twice, by the
 driver and by the emulated controller, and the two must agree.
 """
 import argparse
-import concurrent.futures
-import json
+import functools
 import os
-import sys
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.abspath(os.path.join(HERE, "../../../../.."))
-sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import lab
+import plugreport
+from lab import common, guest
+from records import per
 
-import guest  # noqa: E402 pylint: disable=wrong-import-position
-import kernel  # noqa: E402 pylint: disable=wrong-import-position
-from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
-
-OUT = os.path.join(ROOT, "build/run")
+OUT = os.path.join(lab.ROOT, "build/run")
 ALL_MODES = ["always", "never", "seq-small", "adaptive"]
 WORKLOADS = ["rand4k", "seq4k", "seq128k"]
 DISK_SIZE = "256m"
@@ -49,13 +43,8 @@ def parse_modes(text):
     return modes
 
 
-def boot_one(what, modes, icount, initramfs):
+def boot_one(what, modes, icount):
     """Boot a guest for one part of the work; its boot.Result."""
-    out = os.path.join(OUT, what)
-    os.makedirs(out, exist_ok=True)
-    job = os.path.join(out, "job")
-    with open(job, "w", encoding="ascii") as script:
-        script.write("exec /run_guest.sh %s %s\n" % (what, " ".join(modes)))
     if icount:
         disk = "null:" + DISK_SIZE
     else:
@@ -63,34 +52,25 @@ def boot_one(what, modes, icount, initramfs):
         with open(path, "wb"):
             pass
         disk = "file:%s:%s" % (path, DISK_SIZE)
-    return boot.boot(boot.Guest(
-        kernel=kernel.image("patched"), initramfs=initramfs, job=job,
-        files=(os.path.join(HERE, "run_guest.sh") + ":/run_guest.sh",),
-        out=out, name=what, icount=icount, smp=1, timeout=170, disks=(disk,),
+    return guest.work(
+        "patched", os.path.join(OUT, what),
+        "exec /run_guest.sh %s %s\n" % (what, " ".join(modes)),
+        files=guest.into("", *(os.path.join(lab.HERE, part) for part in (
+            "run_guest.sh", "guest.sh", "guest_nvme.sh"))),
+        name=what, icount=icount, smp=1, timeout=170, disks=(disk,),
         accel="tcg" if icount else os.environ.get("ACCEL") or "auto",
-        trace_doorbells=not icount))
+        trace_doorbells=not icount)
 
 
 def boot_both(modes):
     """Run both guests side by side; their results, counts first."""
     reference = list(dict.fromkeys(["always"] + modes))
-    initramfs = guest.initramfs()
-    start = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        jobs = [pool.submit(boot_one, "counts", modes, False, initramfs),
-                pool.submit(boot_one, "speed", reference, True,
-                            initramfs)]
-        with guest.interruptible():
-            while not all(job.done() for job in jobs):
-                concurrent.futures.wait(jobs, timeout=10)
-                print("run: %d of 2 guests done, %d s" % (
-                    sum(job.done() for job in jobs),
-                    time.monotonic() - start), flush=True)
-    results = [job.result() for job in jobs]
-    for result in results:
-        if result.status != "pass":
-            raise RunError("%s; see %s" % (result.reason, result.log))
-    return results
+    found = guest.together(
+        {"counts": functools.partial(boot_one, "counts", modes, False),
+         "speed": functools.partial(boot_one, "speed", reference, True)},
+        lambda done, seconds: "run: %d of 2 guests done, %d s"
+        % (done, seconds), workers=2)
+    return found["counts"], found["speed"]
 
 
 def parse(lines):
@@ -102,11 +82,6 @@ def parse(lines):
             found[words["kind"], words.get("policy"),
                   words.get("workload")] = words
     return found
-
-
-def per(count, of):
-    """A ratio, or None where there is nothing to divide by."""
-    return round(count / of, 3) if of else None
 
 
 def make_record(counts, speeds, result, policy, workload):
@@ -123,13 +98,13 @@ def make_record(counts, speeds, result, policy, workload):
     return {
         "kernel": counts["guest", None, None]["kernel"],
         "policy": policy, "device": "nvme (QEMU)", "workload": workload,
-        "iops": round(iops), "ratio_to_always": per(iops, always),
-        "requests_per_io": per(number["requests"], number["ios"]),
+        "iops": round(iops), "ratio_to_always": per(iops, always, 3),
+        "requests_per_io": per(number["requests"], number["ios"], 3),
         "requests_per_queue_rqs": per(
-            number["requests"] - number["queue_rq"], number["queue_rqs"]),
+            number["requests"] - number["queue_rq"], number["queue_rqs"], 3),
         "commands_per_doorbell_driver": per(number["commands"],
-                                            number["doorbells"]),
-        "commands_per_doorbell_device": per(number["requests"], device),
+                                            number["doorbells"], 3),
+        "commands_per_doorbell_device": per(number["requests"], device, 3),
         "tags_batched": number["requests"] - number["tags_single"],
         "tags_single": number["tags_single"],
     }
@@ -154,21 +129,7 @@ def print_table(records):
     """The table, grouped by workload so that the policies stand together."""
     ordered = sorted(records, key=lambda r: WORKLOADS.index(r["workload"]))
     rows = [COLUMNS] + [row(record) for record in ordered]
-    widths = [max(len(cells[i]) for cells in rows) for i in range(len(COLUMNS))]
-    for cells in rows:
-        print("  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths))))
-
-
-def write_records(records):
-    """The same as JSON."""
-    path = os.path.join(OUT, "result.json")
-    with open(path + ".new", "w", encoding="ascii") as out:
-        json.dump({"records": records}, out, indent=1)
-        out.write("\n")
-    os.replace(path + ".new", path)
-    return os.path.relpath(path, ROOT)
+    print("\n".join(plugreport.aligned(rows)))
 
 
 def main():
@@ -177,22 +138,20 @@ def main():
     parser.add_argument("--modes", default="", metavar="'a b'",
                         help="policies to compare (default: all)")
     args = parser.parse_args()
-    try:
+    with common.program("run", RunError, *guest.ERRORS):
         modes = parse_modes(args.modes)
         os.makedirs(OUT, exist_ok=True)
         counted, timed = boot_both(modes)
         counts, speeds = parse(counted.lines), parse(timed.lines)
         records = [make_record(counts, speeds, counted, policy, workload)
                    for policy in modes for workload in WORKLOADS]
-    except (RunError, boot.UsageError, kernel.BuildError) as error:
-        sys.exit("run: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("run: interrupted")
     print_table(records)
+    path = os.path.join(OUT, "result.json")
+    common.write_json(path, {"records": records})
     print("IOPS are virtual (one instruction takes 1 ns): only their ratios "
           "mean anything, and\nthese are the CPU's and the emulated "
           "controller's, not an SSD's.\nData written under each policy read back right. "
-          "Records: %s" % write_records(records))
+          "Records: %s" % os.path.relpath(path, lab.ROOT))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ set -eu
 
 DISK=nvme0n1
 DEV=/dev/$DISK
-KNOB=/sys/block/$DISK/queue/plug_policy
-TRACE=/sys/kernel/tracing
 DOORBELLS=/sys/kernel/debug/nvme_plug/nvme0/doorbells
 COUNTING=/sys/kernel/debug/nvme_plug/counting
 RANGE=64m
@@ -25,11 +23,10 @@ RANGE=64m
 WORKLOADS="rand4k:rand:4k:6400:64000 seq4k:seq:4k:6400:64000
 seq128k:seq:128k:1600:6400"
 
-die()
-{
-	echo "run_guest.sh: $*" >&2
-	exit 1
-}
+# shellcheck source=guest.sh
+. /guest.sh
+# shellcheck source=guest_nvme.sh
+. /guest_nvme.sh
 
 load()
 {
@@ -54,12 +51,6 @@ check_data()
 requests()
 {
 	awk '{ print $1 }' "/sys/block/$DISK/stat"
-}
-
-hits()
-{
-	cat $TRACE/trace_stat/function* |
-		awk -v f="$1" '$1 == f { n += $2 } END { print n + 0 }'
 }
 
 doorbells()
@@ -92,22 +83,13 @@ count()
 	set -- $before $after
 	echo "kind=count policy=$mode workload=$name" \
 		"ios=$(value ios "$out") requests=$(($4 - $1))" \
-		"doorbells=$(($5 - $2)) commands=$(($6 - $3))" \
-		"queue_rqs=$(hits nvme_queue_rqs)" \
-		"queue_rq=$(hits nvme_queue_rq)" \
-		"tag_batches=$(hits blk_mq_get_tags)" \
-		"tags_single=$(hits blk_mq_get_tag)" >&3
+		"doorbells=$(($5 - $2)) commands=$(($6 - $3)) $(calls)" >&3
 }
 
 speed()
 {
 	out=$(load -a "$3" -b "$4" -n "$6") || die "$2 under $1 failed: $out"
 	echo "kind=speed policy=$1 workload=$2 iops=$(value iops "$out")" >&3
-}
-
-set_mode()
-{
-	echo "$1" >$KNOB || die "cannot set '$1': $(cat $KNOB) is on offer"
 }
 
 each_workload()
@@ -125,13 +107,15 @@ each_workload()
 
 prepare()
 {
-	[ -e $KNOB ] || die "this kernel has no plug_policy"
-	echo none >/sys/block/$DISK/queue/scheduler
+	[ -e /sys/block/$DISK/queue/plug_policy ] ||
+		die "this kernel has no plug_policy"
+	# shellcheck disable=SC2034 # what guest.sh's functions work on
+	disks=$DISK
+	set_queues queue.scheduler=none
 	if [ "$1" = counts ]; then
 		[ -e $DOORBELLS ] || die "this kernel does not count doorbells"
 		echo 1 >$COUNTING
-		printf '%s\n' nvme_queue_rqs nvme_queue_rq blk_mq_get_tags \
-			blk_mq_get_tag >$TRACE/set_ftrace_filter
+		functions
 	fi
 	echo "kind=guest kernel=$(uname -r)" >&3
 }
@@ -141,7 +125,7 @@ shift
 prepare "$what"
 seed=1
 for mode; do
-	set_mode "$mode"
+	set_policy "$mode"
 	if [ "$what" = counts ]; then
 		check_data $seed "$mode"
 		seed=$((seed + 1))

@@ -17,6 +17,7 @@ import simconfigs
 import simreport
 import simrun
 from simreport import plugreport
+from simrun import common
 
 CONFIGS = 5000
 
@@ -124,7 +125,7 @@ def arguments(words):
 def main():
     """All of it."""
     args = arguments(sys.argv[1:])
-    try:
+    with common.program("sim", simrun.SimError, plugreport.ReportError):
         simrun.build()
         if args.ablate:
             ablate.run(args.seed, args.configs or ablate.CONFIGS, args.jobs)
@@ -132,10 +133,6 @@ def main():
             sweep(args)
         else:
             show(simconfigs.generate(args.seed, args.only))
-    except (simrun.SimError, plugreport.ReportError) as error:
-        sys.exit("sim: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("sim: interrupted")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a sweep came to: tables and plots."""
 import os
-import sys
 
 import simconfigs
 import simrun
-
-sys.path.insert(0, os.path.join(simrun.ROOT, "tools/block"))
-import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+import plugreport
 
 GOALS = {"mean": 0.005, "p99": 0.03, "worst": 0.10}
 SIZE = (760, 420)

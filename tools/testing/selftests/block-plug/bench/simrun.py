@@ -13,10 +13,15 @@ import json
 import os
 import queue
 import subprocess
-import time
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../../../.."))
+# For all that imports this.
+sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tools/block")]
+
+import common  # noqa: E402 pylint: disable=wrong-import-position
+
 TREE = os.path.join(ROOT, "build/linux-7.3")
 OUT = os.path.join(ROOT, "build/sim")
 PROGRAM = os.path.join(OUT, "plugsim")
@@ -26,7 +31,6 @@ ALWAYS = 32
 GROUPS = (1, 2, 4, 8, 16, 32)
 AGAIN = 0.015                   # a regret that is looked at again, ...
 AGAIN_SEEDS = 4                 # ... with so many seeds
-PROGRESS = 10                   # seconds
 ENOUGH = 2000                   # I/Os that make the first part a figure
 
 # What the mean is taken of.
@@ -81,18 +85,10 @@ class Engine:
         self.stop()
 
 
-def progress(what, done, count, start):
-    """A line of where we are."""
-    took = time.monotonic() - start
-    left = took * (count - done) / done if done else 0
-    print("%s: %d of %d configurations, %d s, %d s left" % (
-        what, done, count, took, left), flush=True)
-
-
 def all_of(workers, indexes, what):
     """What judge() of some worker says of each index, in order; the workers
     are stopped then."""
-    free, start = queue.SimpleQueue(), time.monotonic()
+    free = queue.SimpleQueue()
     for worker in workers:
         free.put(worker)
 
@@ -105,14 +101,12 @@ def all_of(workers, indexes, what):
 
     pool = concurrent.futures.ThreadPoolExecutor(len(workers))
     try:
-        pending = jobs = [pool.submit(judge, index) for index in indexes]
-        while pending:
-            done, pending = concurrent.futures.wait(
-                pending, timeout=PROGRESS,
-                return_when=concurrent.futures.FIRST_EXCEPTION)
-            for job in done:
+        jobs = [pool.submit(judge, index) for index in indexes]
+        with common.clock(lambda seconds: common.how_far(
+                what, sum(job.done() for job in jobs), len(jobs),
+                "configurations", seconds)):
+            for job in concurrent.futures.as_completed(jobs):
                 job.result()
-            progress(what, len(jobs) - len(pending), len(jobs), start)
         return [job.result() for job in jobs]
     finally:
         for worker in workers:

@@ -8,20 +8,14 @@ without waiting first, gave to a worker, since no tag was free; and how often
 the worker slept for one.
 """
 import argparse
-import concurrent.futures
+import functools
 import itertools
-import json
 import os
 import statistics
-import sys
 
 import lab
-
-sys.path.insert(0, os.path.join(lab.ROOT, "scripts"))
-import guest  # noqa: E402 pylint: disable=wrong-import-position
-import tap  # noqa: E402 pylint: disable=wrong-import-position
-
-kernel, boot = lab.kernel, guest.boot
+import tap
+from lab import common, guest, kernel
 
 OUT = os.path.join(lab.OUT, "tags")
 KERNELS = ["base", "patched"]
@@ -50,22 +44,15 @@ def job_text(depth, wanted):
     return "\n".join(lines) + "\n"
 
 
-def run(variant, depth, wanted, initramfs):
+def run(variant, depth, wanted):
     """{(depth, *cell): counts} of one kernel and depth."""
-    out = os.path.join(OUT, "%s-%d" % (variant, depth))
-    os.makedirs(out, exist_ok=True)
-    job = os.path.join(out, "job")
-    with open(job, "w", encoding="ascii") as script:
-        script.write(job_text(depth, wanted))
-    result = boot.boot(boot.Guest(
-        kernel=kernel.image(variant), initramfs=initramfs, job=job, out=out,
-        name="tags", disks=(), smp=4, icount=True, timeout=120 + 30 * len(wanted),
+    result = guest.work(
+        variant, os.path.join(OUT, "%s-%d" % (variant, depth)),
+        job_text(depth, wanted), name="tags, %s, depth %d" % (variant, depth),
+        disks=(), smp=4, icount=True, timeout=120 + 30 * len(wanted),
         append="null_blk.hw_queue_depth=%d" % depth,
         files=(os.path.join(lab.HERE, "guest_tags.sh")
-               + ":/bench/guest_tags.sh",)))
-    if result.status != "pass":
-        raise guest.GuestError("%s, depth %d: %s; see %s" % (
-            variant, depth, result.reason, result.log))
+               + ":/bench/guest_tags.sh",))
     found = {}
     for line in result.lines:
         name, *words = line.split()
@@ -80,17 +67,13 @@ def measure(wanted):
     """{kernel: {cell: counts}}"""
     for name in KERNELS:
         kernel.build(name)
-    initramfs = guest.initramfs()
-    jobs, found = {}, {name: {} for name in KERNELS}
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for depth, some in wanted.items():
-            for name in KERNELS:
-                jobs[pool.submit(run, name, depth, some, initramfs)] = name, depth
-        with guest.interruptible():
-            for job in concurrent.futures.as_completed(jobs):
-                name, depth = jobs[job]
-                found[name].update(job.result())
-                print("# tags: depth %d on %s done" % (depth, name), flush=True)
+    calls = {(name, depth): functools.partial(run, name, depth, some)
+             for depth, some in wanted.items() for name in KERNELS}
+    found = {name: {} for name in KERNELS}
+    for (name, _), counts in guest.together(
+            calls, lambda done, seconds: "# " + common.how_far(
+                "tags", done, len(calls), "guests", seconds)).items():
+        found[name].update(counts)
     return found
 
 
@@ -150,19 +133,15 @@ def main():
     args = parser.parse_args()
     wanted = cells(*(SHORT if args.short else (DEPTHS, TASKS, LOADS)))
     report = tap.Report()
-    try:
+    with common.program("tags", *guest.ERRORS):
         found = measure(wanted)
-    except (kernel.BuildError, boot.UsageError) as error:
-        sys.exit("tags: %s" % error)
-    except KeyboardInterrupt:
-        sys.exit("tags: interrupted")
     print("\n".join("# " + line for line in table(found, wanted)))
-    with open(os.path.join(OUT, "result.json"), "w", encoding="ascii") as out:
-        json.dump([{"kernel": kind, "depth": cell[0], "shared": cell[1],
-                    "tasks": cell[2], "load": cell[3], "seed": seed, **counts}
-                   for kind, loads in found.items()
-                   for cell, runs in sorted(loads.items())
-                   for seed, counts in enumerate(runs)], out, indent=1)
+    common.write_json(os.path.join(OUT, "result.json"), [
+        {"kernel": kind, "depth": cell[0], "shared": cell[1],
+         "tasks": cell[2], "load": cell[3], "seed": seed, **counts}
+        for kind, loads in found.items()
+        for cell, runs in sorted(loads.items())
+        for seed, counts in enumerate(runs)])
     check(report, found)
     report.exit()
 

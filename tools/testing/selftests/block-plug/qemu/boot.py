@@ -132,16 +132,6 @@ class Result:
                 if n > counts[first].get(sqid, 0)}
 
 
-def count_doorbells(path):
-    """{sqid: writes} in a trace that QEMU wrote to a file, without the admin
-    queue's."""
-    with open(path, "rb") as trace:
-        counts = collections.Counter(int(q) for q in
-                                     DOORBELL.findall(trace.read()))
-    counts.pop(0, None)
-    return dict(counts)
-
-
 # --- the initramfs ---------------------------------------------------------
 
 def cpio_entry(name, mode, data=b""):

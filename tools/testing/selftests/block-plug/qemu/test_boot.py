@@ -16,12 +16,14 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-import boot  # pylint: disable=wrong-import-position
+sys.path.insert(1, os.path.join(HERE, "../../../../../scripts"))
+# pylint: disable=wrong-import-position
+import boot
+import tap
 
 KERNEL = os.environ.get("KERNEL", "")
 INITRAMFS = os.environ.get("INITRAMFS", "")
 SYSTEM_MAP = os.environ.get("SYSTEM_MAP", "")
-KSFT_SKIP = 4
 
 
 def guest(top, name, job, **more):
@@ -160,25 +162,23 @@ def test_sigterm_leaves_no_qemu(top):
 
 def main():
     """TAP; the logs are kept only if a test failed."""
-    print("TAP version 13")
     if not os.path.isfile(KERNEL) or not os.path.isfile(INITRAMFS):
         print("1..0 # SKIP KERNEL and INITRAMFS must name files")
-        return KSFT_SKIP
-    tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
-    print(f"1..{len(tests)}")
+        sys.exit(boot.KSFT_SKIP)
+    report = tap.Report()
     top = tempfile.mkdtemp(prefix="test_boot.")
-    failed = 0
-    for number, (name, function) in enumerate(tests, 1):
-        try:
-            function(top)
-            print(f"ok {number} {name[5:]}", flush=True)
-        except (AssertionError, boot.UsageError) as error:
-            failed += 1
-            print(f"not ok {number} {name[5:]}\n# {error}", flush=True)
-    if not failed:
+    for name, function in list(globals().items()):
+        if name.startswith("test_"):
+            error = None
+            try:
+                function(top)
+            except (AssertionError, boot.UsageError) as found:
+                error = found
+            report.check(not error, name[5:], str(error))
+    if not report.failed:
         shutil.rmtree(top)
-    return 1 if failed else 0
+    report.exit()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -253,10 +253,7 @@ finish_and_cleanup()
 	cleanup
 }
 
-if [ $# -ne 2 ]; then
-	echo "usage: fuzz.sh SEED SECONDS" >&2
-	exit 2
-fi
+[ $# -eq 2 ] || usage SEED SECONDS
 PATH=${0%/*}:$PATH
 SEED=$1
 command -v knob_fuzz >/dev/null || skip "no knob_fuzz"

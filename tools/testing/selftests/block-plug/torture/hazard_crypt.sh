@@ -89,10 +89,7 @@ one()
 	did crypt_mb_verified $((FILES * FILE_MB))
 }
 
-[ $# -eq 2 ] || {
-	echo "usage: hazard_crypt.sh SEED SECONDS" >&2
-	exit 2
-}
+[ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
 need_program mkfs.ext4
 need_program fscrypt_dir

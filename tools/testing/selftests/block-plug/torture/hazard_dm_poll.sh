@@ -88,10 +88,7 @@ one()
 	did dm_polled_ios 2048
 }
 
-[ $# -eq 2 ] || {
-	echo "usage: hazard_dm_poll.sh SEED SECONDS" >&2
-	exit 2
-}
+[ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
 deadline "$2"
 need_program dmsetup

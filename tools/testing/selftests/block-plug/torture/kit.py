@@ -2,9 +2,7 @@
 """What a guest under torture has in it besides the usual initramfs."""
 import glob
 import os
-import re
 import shutil
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -12,8 +10,11 @@ SELFTESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE),
                                 "../../../../scripts"))
 
+import common  # noqa: E402 pylint: disable=wrong-import-position
 import guest  # noqa: E402 pylint: disable=wrong-import-position
 import kernel  # noqa: E402 pylint: disable=wrong-import-position
+import tap  # noqa: E402 pylint: disable=wrong-import-position
+from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
 
 OUT = os.path.join(kernel.BUILD, "torture")
 ROOT = os.path.join(OUT, "root")
@@ -33,14 +34,6 @@ def find_program(name):
                         + ":/usr/sbin:/sbin:/usr/bin:/bin")
 
 
-def libraries_of(program):
-    """What the host's loader gives a program."""
-    said = subprocess.run(["ldd", program], check=False, text=True,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL).stdout
-    return re.findall(r"(/[^ ]+) \(0x", said)
-
-
 def put(src, dst):
     """A file of the host's into the guest's root."""
     path = ROOT + dst
@@ -58,7 +51,7 @@ def add_programs():
                   % (name, package), flush=True)
             continue
         put(path, "/bin/" + name)
-        for library in libraries_of(path):
+        for library in guest.libraries(path)[0]:
             put(library, library)
 
 
@@ -125,8 +118,7 @@ def files(variant):
     """SRC:DST of all that a guest with this kernel gets."""
     modules = [path for path in kernel.model(variant)
                if not path.endswith("_kunit.ko")]
-    return (ROOT + ":/",) + tuple(
-        "%s:/modules/%s" % (path, os.path.basename(path)) for path in modules)
+    return (ROOT + ":/", *guest.into("/modules", *modules))
 
 
-__all__ = ["build", "files", "guest", "kernel"]
+__all__ = ["boot", "build", "common", "files", "guest", "kernel", "tap"]

@@ -249,10 +249,7 @@ leave()
 	cleanup
 }
 
-[ $# -ge 2 ] || {
-	echo "usage: mixed.sh SEED SECONDS [STACK]" >&2
-	exit 2
-}
+[ $# -ge 2 ] || usage SEED SECONDS '[STACK]'
 rnd_seed "$1"
 SECONDS_LEFT=$2
 # shellcheck disable=SC2046 # a list

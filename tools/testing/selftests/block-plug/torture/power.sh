@@ -202,10 +202,7 @@ find_disks()
 	prepare "$OTHER"
 }
 
-if [ $# -lt 2 ]; then
-	echo "usage: power.sh SEED SECONDS [FS:MODE...]" >&2
-	exit 2
-fi
+[ $# -ge 2 ] || usage SEED SECONDS '[FS:MODE...]'
 PATH=${0%/*}:$PATH
 SEED=$1
 NOISE=

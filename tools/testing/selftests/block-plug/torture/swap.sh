@@ -116,10 +116,7 @@ finish_and_cleanup()
 	cleanup
 }
 
-if [ $# -ne 2 ]; then
-	echo "usage: swap.sh SEED SECONDS" >&2
-	exit 2
-fi
+[ $# -eq 2 ] || usage SEED SECONDS
 PATH=${0%/*}:$PATH
 SEED=$1
 SWAP=

@@ -11,7 +11,6 @@ import argparse
 import collections
 import dataclasses
 import glob
-import json
 import os
 import random
 import re
@@ -24,9 +23,7 @@ sys.path.insert(0, HERE)
 
 import kit  # noqa: E402 pylint: disable=wrong-import-position
 import races  # noqa: E402 pylint: disable=wrong-import-position
-
-boot = kit.guest.boot
-kernel = kit.kernel
+from kit import boot, common, guest, kernel, tap  # noqa: E402 pylint: disable=wrong-import-position
 
 # What fits TAP_SECONDS, on a kernel that has neither faults nor stacked disks
 TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",
@@ -305,18 +302,11 @@ class Lane:
         chance.shuffle(rest)
         return first + rest
 
-    def make_guest(self, seconds):
-        """A guest that works for so long."""
-        out = self.out()
-        os.makedirs(out, exist_ok=True)
-        self.remove_disks()
-        job = os.path.join(out, "job")
-        boot.write_text(job, self.job(seconds))
+    def settings(self, out, seconds):
+        """Of a guest that works for so long."""
         chance = random.Random(self.guest_seed())
         is_race = self.variant == "kcsan"
-        return boot.Guest(
-            kernel=kernel.image(self.variant),
-            initramfs=kit.guest.initramfs(), job=job, out=out,
+        return dict(
             name=f"torture {self.variant}", files=self.files,
             timeout=seconds + (GRACE if self.args.round is None else 300),
             smp=chance.choice((2, 2, 3, 4)), mem=2560,
@@ -345,12 +335,15 @@ class Lane:
 
     def run_guest(self, seconds):
         """One guest; what it came to is in the tally."""
-        guest = self.make_guest(seconds)
+        out = self.out()
+        os.makedirs(out, exist_ok=True)
+        self.remove_disks()
         self.tally.now = ("boot", 0, self.guest_seed())
-        self.tally.log = os.path.join(guest.out, "console.log")
+        self.tally.log = os.path.join(out, "console.log")
         self.tally.logs.append(self.tally.log)
         before = len(self.tally.found)
-        result = boot.boot(guest)
+        result = guest.run(self.variant, out, self.job(seconds),
+                           **self.settings(out, seconds))
         self.remove_disks()
         if self.was_cut(result):
             self.tally.end_round("cut")
@@ -399,7 +392,7 @@ def write_result(args, lanes, state):
               "round": args.round,
               "kernels": {lane.variant: lane.tally.record()
                           for lane in lanes}}
-    boot.write_text(path, json.dumps(record, indent=1) + "\n")
+    common.write_json(path, record)
     return path
 
 
@@ -448,15 +441,11 @@ def run_lanes(lanes, end):
                for lane in lanes]
     for thread in threads:
         thread.start()
-    last = time.monotonic()
-    while any(thread.is_alive() for thread in threads):
+    with common.clock(lambda _: "torture: %s; %d s left" % (
+            ", ".join(lane.state() for lane in lanes),
+            max(0, end - time.monotonic()))):
         for thread in threads:
-            thread.join(0.5)
-        if time.monotonic() - last >= 10:
-            last = time.monotonic()
-            print("torture: %s; %d s left" % (
-                ", ".join(lane.state() for lane in lanes),
-                max(0, end - last)), flush=True)
+            thread.join()
 
 
 def torture(args, wanted):
@@ -497,7 +486,7 @@ def tell(args, lanes):
 def tell_tap(args, lanes):
     """The same as test results: one for each kind or stack."""
     write_result(args, lanes, "done")
-    report = kit_tap().Report()
+    report = tap.Report()
     for lane in lanes:
         for item, by in sorted(lane.tally.rounds.items()):
             if not set(by) - {"skip", "cut"}:
@@ -513,12 +502,6 @@ def tell_tap(args, lanes):
         report.check(lane.tally.tried(), "something was tried")
     print("\n".join("# " + line for line in table(lanes).splitlines()))
     report.exit()
-
-
-def kit_tap():
-    """scripts/tap.py, which kit made importable."""
-    import tap  # pylint: disable=import-outside-toplevel
-    return tap
 
 
 def words(text):

@@ -66,10 +66,7 @@ run_item()
 	esac
 }
 
-[ $# -ge 5 ] || {
-	echo "usage: torture.sh SEED SECONDS SLICE FIRST ITEM..." >&2
-	exit 2
-}
+[ $# -ge 5 ] || usage SEED SECONDS SLICE FIRST ITEM...
 rnd_seed "$1"
 SECONDS_ALL=$2 SLICE=$3 FIRST=$4
 shift 4

@@ -298,10 +298,7 @@ case ${1-} in
 	exit 0
 	;;
 esac
-[ $# -eq 2 ] || {
-	echo "usage: waits.sh SEED SECONDS" >&2
-	exit 2
-}
+[ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
 deadline "$2"
 IOS=2048
