@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Our tests in the form of blktests: exports them as mails, tries them in guests.
+
+patches/blktests/ has the tests, a message for each mail, and in "series" their
+order. Mails go to build/series-blktests/, and apply to any blktests: they only
+add files. With a checkout, the tests have the next free numbers there.
+
+"try" runs them by the checkout's own check script, on an emulated NVMe disk and
+on null_blk. On the patched kernel all must pass; on the unpatched one tests of
+fixes must fail, and tests of the policy must be skipped.
+"""
+import argparse
+import contextlib
+import io
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import checks
+import common
+import guest
+import kernel
+import tap
+from blktests_mails import commit_all, export, load, new_repository, write
+from serieslib.env import BUILD, remove, say, step
+from serieslib.git import AUTHOR, Failure
+
+sys.path.insert(0, os.path.join(kernel.SELFTESTS, "bench"))
+import lab  # noqa: E402 pylint: disable=wrong-import-position
+
+OUT = BUILD / "series-blktests"
+GUEST = BUILD / "blktests"
+RECORD = BUILD / "check/blktests.tap"
+URL = "https://github.com/osandov/blktests"
+
+# What blktests runs that busybox has not, or has not as blktests wants it.
+PROGRAMS = """awk bash blockdev column comm date dd diff dmesg find findmnt getopt
+    grep mkfs.ext4 mktemp mountpoint realpath sed sort stat sync xargs""".split()
+
+# There is no udev in the guest to wait for, and there are no modules.
+STUBS = {"udevadm": "exit 0", "modprobe": "exit 1"}
+
+SECONDS = 120                   # for one test
+
+# A line in which check says what became of a test.
+VERDICT = re.compile(r"(\S+/\d+) .*\[(passed|failed|not run)\]$")
+WANTED = {"patched": lambda name: "passed",
+          "base": lambda name: "not run" if name.startswith("policy_") else "failed"}
+WORDS = {"passed": "passes", "failed": "fails", "not run": "is skipped"}
+
+
+def find_checkout(name):
+    """The checkout, which is only read."""
+    if not name:
+        raise Failure(f"'try' needs a checkout: BLKTESTS=<dir>, of git clone {URL}")
+    path = Path(name).resolve()
+    for part in ("check", "common/null_blk", "tests/block/rc"):
+        if not (path / part).is_file():
+            raise Failure(f"BLKTESTS={name} is no checkout of blktests: it has no {part}; "
+                          f"wanted is what git clone {URL} makes")
+    return path
+
+
+def apply(checkout, box, top):
+    """A copy of the checkout with the mails applied."""
+    shutil.copytree(checkout, top, symlinks=True,
+                    ignore=shutil.ignore_patterns(".git", "results"))
+    git = new_repository(top)
+    git("update-ref", "HEAD", commit_all(git, "blktests", None, AUTHOR))
+    git("am", "-q", *box)
+    step(f"git am of {len(box)} mails on {checkout}")
+
+
+def guest_files(top):
+    """SRC:DST of blktests and what it runs."""
+    files = [f"{top / part}:/blktests/{part}" for part in ("check", "common", "tests", "src")]
+    for name, text in STUBS.items():
+        write(GUEST / name, f"#!/bin/sh\n{text}\n", 0o755)
+        files.append(f"{GUEST / name}:/bin/{name}")
+    for program in PROGRAMS:
+        files += lab.with_libraries(program)
+    return tuple(dict.fromkeys(files))
+
+
+def check(variant, mails, top):
+    """Boots a kernel, runs the tests: ({test: (verdict, details)}, boot.Result)"""
+    names = {mail.path[len("tests/"):]: mail.name for mail in mails if mail.is_test}
+    found, last = {}, None
+
+    def take(line):
+        nonlocal last
+        verdict = VERDICT.match(line)
+        if verdict:
+            last = found[names[verdict[1]]] = (verdict[2], [])
+            say(f"{variant}: {verdict[1]} {names[verdict[1]]}: {verdict[2]}")
+        elif last and line.startswith("    "):
+            last[1].append(line.strip())
+
+    job = Path(__file__).with_name("blktests_guest.sh").read_text(encoding="ascii")
+    disk = GUEST / "disk.img"
+    disk.unlink(missing_ok=True)
+    with common.clock(lambda seconds: f"{variant}: {len(found)} of {len(names)} tests, "
+                      f"{seconds:.0f} s"):
+        result = guest.run(
+            variant, str(GUEST / variant), f"set -- {SECONDS} {' '.join(names)}\n" + job,
+            files=guest_files(top), name="blktests", disks=(f"file:{disk}:256m",),
+            timeout=SECONDS * len(names), append="brd.rd_nr=1", on_line=take,
+            accel=os.environ.get("ACCEL") or "auto")
+    return found, result
+
+
+def unexpected(path, details):
+    """What a test has printed, and should not have."""
+    expected = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in details
+            if line.startswith("saw: ") and line[len("saw: "):] not in expected]
+
+
+def judge(report, variant, mail, found, top):
+    """One test: a skip is no pass."""
+    verdict, details = found.get(mail.name, ("not reported", []))
+    wanted = WANTED[variant](mail.name)
+    if verdict == wanted == "failed":
+        for line in unexpected(top / f"{mail.path}.out", details):
+            say(f"# {line}")
+    report.check(verdict == wanted, f"{variant}: {mail.path} {mail.name}: {WORDS[wanted]}",
+                 "\n".join([f"{verdict}, wanted: {wanted}", *details]))
+
+
+def judge_all(report, variant, mails, top):
+    found, result = check(variant, mails, top)
+    for mail in mails:
+        if mail.is_test:
+            judge(report, variant, mail, found, top)
+    left = [line for _, details in found.values() for line in details
+            if line.startswith("left by ")]
+    report.check(not left, f"{variant}: all is set as before", "\n".join(left))
+    report.check(result.ok, f"{variant}: the guest saw no warning, hang or crash",
+                 f"{result.reason}; see {result.log}")
+
+
+def try_mails(report, mails, checkout, box):
+    top = GUEST / "tree"
+    remove(top)
+    apply(checkout, box, top)
+    text, code = checks.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
+                             *(mail.path for mail in mails)], "shellcheck", cwd=top)
+    report.check(not code, "shellcheck, as blktests' make check has it", text)
+    for variant in WANTED:
+        kernel.build(variant)
+        judge_all(report, variant, mails, top)
+
+
+class Both(io.StringIO):
+    """Keeps what is printed."""
+
+    def write(self, text):
+        sys.__stdout__.write(text)
+        sys.__stdout__.flush()
+        return super().write(text)
+
+
+def try_and_record(*args):
+    with contextlib.redirect_stdout(Both()) as said:
+        try:
+            report = tap.Report()
+            try_mails(report, *args)
+            report.exit()
+        finally:
+            write(RECORD, tap.document(said.getvalue().splitlines()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("verb", nargs="?", default="export", choices=("export", "try"),
+                        help="write the mails (default), or also run the tests in guests")
+    parser.add_argument("--blktests", metavar="DIR", default=os.environ.get("BLKTESTS"),
+                        help="a checkout of blktests, which is only read (default: $BLKTESTS)")
+    parser.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
+                        default=os.environ.get("FROM"),
+                        help="who sends them (default: $FROM, else a placeholder)")
+    parser.add_argument("--out", metavar="DIR", default=OUT,
+                        help="where the mails lie (default: %(default)s)")
+    args = parser.parse_args()
+    with common.program("blktests.py", Failure, lab.LabError, *guest.ERRORS), \
+            common.locked(BUILD / ".blktests.lock", Failure("another one is running")):
+        checkout = find_checkout(args.blktests) if args.blktests or args.verb == "try" else None
+        mails = load(checkout)
+        box = export(mails, Path(args.out).resolve(), args.sender or AUTHOR)
+        if args.verb == "try":
+            try_and_record(mails, checkout, box)
+
+
+if __name__ == "__main__":
+    main()
