@@ -63,6 +63,8 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("host-tools", 60, "kernel", "unit tests of the Python programs",
      script("unittests.py")),
     ("series-tools", 60, None, "tests of series.py", script("test_series.py")),
+    ("plugtrace", 5, None, "do plugtrace.bt and plugtrace-perf start?",
+     script("tracetest.py", "--host")),
     ("selftests", 420, "kernel", "the kselftests, in a guest",
      script("selftest.py")),
     ("native", 60, "kernel", "is SUITE=native of make bench right?",

@@ -26,7 +26,8 @@ each_commit="sparse ccache clang-19 coccinelle=spatch python3-ply=
 others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	nvme-cli=nvme libaio-dev=/usr/include/libaio.h shellcheck
 	gnuplot-nox=gnuplot xfsprogs=mkfs.xfs sysstat=iostat dwarves=pahole
-	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column"
+	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
+	linux-perf=perf"
 
 wanted() {
 	echo "$tree"
