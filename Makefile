@@ -10,7 +10,7 @@ export KSRC FROM ACCEL BLKTESTS
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
 	selftest series branch bisect each-commit figures matrix torture lint \
-	shell blktests clean
+	shell blktests tags clean
 
 help:
 	@echo 'Verbs:'
@@ -20,6 +20,7 @@ help:
 	@echo '  sim       what adaptive loses to the best fixed group; see SEED, ABLATE'
 	@echo '  figures   what each section buys, for its cover letter; see SECTIONS'
 	@echo '  audit     what plugs batch, unpatched and patched, case by case'
+	@echo '  tags      who waits for tags, unpatched and patched; half an hour'
 	@echo '  check     every test; ends with "N passed, N failed, N skipped"'
 	@echo '  kernel    build the patched kernel'
 	@echo '  tree      $(TREE): base commit and the series, as git commits'
@@ -106,6 +107,9 @@ sim: setup tree
 
 audit: kernel
 	@python3 scripts/audit.py
+
+tags: kernel
+	@python3 $(BENCH)/tags.py
 
 figures: kernel
 	@python3 $(BENCH)/figures.py $(SECTIONS)

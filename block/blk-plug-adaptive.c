@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The plug policy "adaptive": finds the group size that pays, per hardware
+ * The plug policy "adaptive": finds the group size that pays, for each hardware
  * queue.
  *
- * What a hold costs, and what a group saves, depends on the device, on the
- * submitter and on how the two keep time with each other.  Averages do not tell
- * these apart, so sizes are tried and compared.
+ * What a hold costs and what a group saves depend on the device, on the
+ * submitter and on how the two keep time with each other.  No average tells
+ * these apart, so try sizes and compare them.
  *
- * - A sample covers 16 round trips of what is in flight, 512 I/Os or more.  It
- *   has two figures.  The time per I/O is what counts, but may vary by some
- *   percent from one sample to the next, since batches that return together
- *   are submitted together.  The mean response time varies much less, but does
- *   not see what waits outside: for the CPU, or for its turn.  The time is that
- *   of I/Os, not of requests: a merge that is no longer made would shorten the
- *   time per request, and make I/O slower.
+ * - A sample covers 16 round trips of what is in flight, and at least 512 I/Os.
+ *   It has two figures.  The time per I/O is what counts, but may vary by some
+ *   percent from one sample to the next, since batches that return together are
+ *   submitted together.  The mean response time varies much less, but misses
+ *   the time before submission: waiting for the CPU, or for a turn.  The time
+ *   is per I/O, not per request: losing a merge shortens the time per request,
+ *   but makes I/O slower.
  *
  * - Measure: start as "always", with 32.  Take samples in blocks of 3 until two
  *   blocks agree.
  *
  * - Try: a quarter of 32, half of any size, and twice any size below 32.  A
- *   trial takes 6 samples.  It is over at once if the time per I/O is longer by
- *   more than 3% and by more than chance, or if the response time has shown
- *   that it gains too little.  It wins if the time per I/O is shorter by half a
- *   percent and by more than chance; or, as that takes long to show, if the
- *   response time is shorter by half a percent and the time per I/O is no
- *   longer, after 6 more samples if need be.  A larger group saves doorbells,
- *   so it may lose a quarter of a percent.  The winner is what others are
- *   compared with.
+ *   trial takes 6 samples.  It ends at once if the time per I/O is longer by
+ *   more than 3%, beyond chance, or if the response time shows that it gains
+ *   too little.  It wins if the time per I/O is shorter by half a percent,
+ *   beyond chance.  As that takes long to show, it also wins if the response
+ *   time is shorter by half a percent and the time per I/O is no longer, after
+ *   6 more samples if need be.  A larger group saves doorbells, so it may lose
+ *   a quarter of a percent.  The next trials are compared with the winner.
  *
  * - Park: if no size is better, keep this one for 256 samples, then try again.
  *   Wait for twice as long each time, up to 4096 samples.
  *
- * - If four samples in a row differ by a quarter from those before, by more
- *   than chance, the load is another one: start anew.  The same if they make no
- *   sense, or have no response time, or if two blocks differ by a quarter.  If
- *   the load has gone that far slowly, measure anew before the next trial.
+ * - If four samples in a row differ by a quarter from those before, beyond
+ *   chance, the load has changed: start anew.  Do the same if they make no
+ *   sense or lack a response time, or if two blocks differ by a quarter.  If
+ *   the load has gone that far slowly, measure again before the next trial.
  *
- * - All bios look for a merge while one in 32 finds one.  Else only those of
- *   every 32nd plug do.
+ * - All bios look for a merge while more than one in 32 finds one.  Otherwise
+ *   only those of every 32nd plug do.
  */
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -51,44 +50,44 @@
 #define ONE	65536
 
 /*
- * Chosen by plugsim, a simulator that draws devices and loads.  Over 1200 of
- * these the loss to the best fixed size is 0.13%, that of "always" 0.49%.
+ * Tuned with plugsim, a simulator that draws devices and loads.  Over 1200 of
+ * these the loss against the best fixed size is 0.13%, that of "always" 0.49%.
  */
 enum {
 	/*
-	 * A sample: round trips, so that batches have fallen into step (8 lose
-	 * 17% in the worst case), and I/Os at least (256: mean +0.02 points).
-	 * Few enough to learn within 50 ms.
+	 * Length of a sample: round trips, so that batches fall into step (8
+	 * lose 17% in the worst case), and the least number of I/Os (256 add
+	 * 0.02 points to the mean loss).  Short enough to learn within 50 ms.
 	 */
 	ROUND_TRIPS	= 16,
 	MIN_EPOCH	= 512,
 
-	/* Samples in half a measurement; a trial takes a whole, or two. */
+	/* A measurement takes two blocks of samples, a trial two or four. */
 	BLOCK		= 3,
 	TRIAL		= 2 * BLOCK,
 
-	/* Parked: 128 cost 0.01 points more, and trials should be rare. */
+	/* Samples parked: 128 cost 0.01 points more; trials should be rare. */
 	MIN_PATIENCE	= 256,
 	MAX_PATIENCE	= 4096,
 
-	/* Samples in a row: with 2 stalls of the device look like a change. */
+	/* Odd samples in a row that mean a new load; with 2, stalls do. */
 	MAX_ODD		= 4,
 
-	/* What a smaller group must gain: 1% costs 0.015 points of mean. */
+	/* What a smaller group must gain; 1% adds 0.015 points of mean loss. */
 	GAIN		= ONE / 200,
 
-	/* A loss that ends a trial, a difference that is another load. */
+	/* The loss that ends a trial; the difference that means a new load. */
 	LOSS		= 3 * ONE / 100,
 	FAR		= ONE / 4,
 
-	/* Standard errors that are more than chance; 3: 0.01 points more. */
+	/* Standard errors beyond chance; 3 cost 0.01 points more. */
 	SIGMAS		= 2,
 
-	/* The least of these that a few samples can tell: 0.2%. */
+	/* Least deviation to assume, as few samples may show less: 0.2%. */
 	LEAST_SIGMA	= ONE / 500,
 };
 
-/* What is old weighs half once there is enough that is new. */
+/* Once there are enough samples, halve the weight of the old ones. */
 static void blk_plug_adaptive_add(struct blk_plug_adaptive_arm *arm,
 				  const s64 *value)
 {
@@ -109,9 +108,9 @@ static s64 blk_plug_adaptive_mean(const struct blk_plug_adaptive_arm *arm,
 }
 
 /*
- * Is a difference between @arm and another @nr samples more than chance?  The
- * variance is that of @arm: a trial has too few samples for one of its own.  It
- * is not below what a few samples can tell.
+ * Is a difference between @arm and @nr other samples more than chance?  Take
+ * the variance of @arm, since a trial has too few samples for one of its own,
+ * but no less than a few samples can tell.
  */
 static bool blk_plug_adaptive_sure(const struct blk_plug_adaptive_arm *arm,
 				   enum blk_plug_adaptive_figure figure,
@@ -135,7 +134,7 @@ static s64 blk_plug_adaptive_gain(const struct blk_plug_adaptive *a,
 		blk_plug_adaptive_mean(&a->trial, figure);
 }
 
-/* What a trial has to gain.  A larger group saves doorbells: it may lose. */
+/* What a trial must gain.  A larger group saves doorbells, so it may lose. */
 static s64 blk_plug_adaptive_need(const struct blk_plug_adaptive *a)
 {
 	return a->group < a->from ? GAIN : -GAIN / 2;
@@ -147,7 +146,7 @@ static bool blk_plug_adaptive_no_longer(const struct blk_plug_adaptive *a)
 		min(blk_plug_adaptive_need(a), 0);
 }
 
-/* Is the trial good so far?  If it is to the end, it wins. */
+/* Is the trial good so far?  If it still is at the end, it wins. */
 static bool blk_plug_adaptive_good(const struct blk_plug_adaptive *a)
 {
 	const struct blk_plug_adaptive_arm *base = &a->base;
@@ -165,7 +164,7 @@ static bool blk_plug_adaptive_good(const struct blk_plug_adaptive *a)
 	if (blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_WAIT, need - wait,
 				   nr))
 		return false;
-	/* the time per I/O varies more: it may take twice as long to show */
+	/* the time per I/O varies more: give it twice as long to show */
 	return nr < TRIAL ||
 		(wait > need &&
 		 (nr < 2 * TRIAL || blk_plug_adaptive_no_longer(a)));
@@ -175,15 +174,15 @@ static void blk_plug_adaptive_use(struct blk_plug_adaptive *a,
 				  unsigned int group)
 {
 	a->group = group;
-	/* what was in flight before has to come back first */
+	/* let what was in flight before come back first */
 	a->settle = true;
 	a->trial = (struct blk_plug_adaptive_arm){};
 }
 
-/* Try what has not been tried, or park. */
+/* Try a size that has not been tried, or park. */
 static void blk_plug_adaptive_next(struct blk_plug_adaptive *a)
 {
-	/* a group that no plug fills is as good as the plug */
+	/* sizes that no plug fills make no difference: start below them */
 	unsigned int group = min(a->group, roundup_pow_of_two(a->fill));
 	bool largest = a->group == BLK_PLUG_ADAPTIVE_MAX_GROUP;
 	unsigned int groups[] = {
@@ -206,7 +205,7 @@ static void blk_plug_adaptive_next(struct blk_plug_adaptive *a)
 	a->patience = min(2 * a->patience, MAX_PATIENCE);
 }
 
-/* The trial has stood the test: it is the measure of others. */
+/* The trial has won: compare the next ones with it. */
 static void blk_plug_adaptive_won(struct blk_plug_adaptive *a)
 {
 	a->tried = a->from;
@@ -222,7 +221,7 @@ static void blk_plug_adaptive_lost(struct blk_plug_adaptive *a)
 	a->state = BLK_PLUG_ADAPTIVE_MEASURE;
 }
 
-/* Does the last block of samples disagree with all of them, itself included? */
+/* Does the last block differ from the mean of all samples, its own included? */
 static bool blk_plug_adaptive_drifts(const struct blk_plug_adaptive *a)
 {
 	int i;
@@ -261,8 +260,8 @@ static void blk_plug_adaptive_in_trial(struct blk_plug_adaptive *a,
 }
 
 /*
- * Has the load come far from what its figures are compared with?  Then half a
- * percent is no longer half a percent.
+ * Has the load moved far from the reference?  Then half a percent of that is no
+ * longer half a percent of the load.
  */
 static bool blk_plug_adaptive_stale(const struct blk_plug_adaptive *a)
 {
@@ -274,7 +273,7 @@ static bool blk_plug_adaptive_stale(const struct blk_plug_adaptive *a)
 	return false;
 }
 
-/* The same group, from the first sample on. */
+/* Measure the same group again, from scratch. */
 static void blk_plug_adaptive_measure(struct blk_plug_adaptive *a)
 {
 	memset(a->ref, 0, sizeof(a->ref));
@@ -296,7 +295,7 @@ static void blk_plug_adaptive_in_park(struct blk_plug_adaptive *a,
 		blk_plug_adaptive_next(a);
 }
 
-/* Is a value far from those before, also for how much these vary? */
+/* Is a value far from those before, even for how much these vary? */
 static bool blk_plug_adaptive_far(const struct blk_plug_adaptive_arm *arm,
 				  enum blk_plug_adaptive_figure figure,
 				  s64 value)
@@ -320,7 +319,7 @@ static bool blk_plug_adaptive_fits(const struct blk_plug_adaptive *a,
 	return true;
 }
 
-/* Once may be chance; several in a row are another load. */
+/* Once may be chance; several in a row mean another load. */
 static void blk_plug_adaptive_odd(struct blk_plug_adaptive *a)
 {
 	if (++a->odd >= MAX_ODD)
@@ -344,8 +343,8 @@ static void blk_plug_adaptive_step(struct blk_plug_adaptive *a,
 }
 
 /*
- * The sample of a transition tells little, but enough to end a trial that does
- * serious harm.
+ * A sample taken during a transition tells little, but enough to end a trial
+ * that does serious harm.
  */
 static void blk_plug_adaptive_settled(struct blk_plug_adaptive *a, s64 time)
 {
@@ -354,7 +353,7 @@ static void blk_plug_adaptive_settled(struct blk_plug_adaptive *a, s64 time)
 		blk_plug_adaptive_lost(a);
 }
 
-/* The difference from a reference, in 1/65536 of it, no more than all of it. */
+/* The difference from a reference, in 1/65536 of it, and at most all of it. */
 static s64 blk_plug_adaptive_relative(u64 value, u64 *ref)
 {
 	if (!*ref)
@@ -385,9 +384,9 @@ static void blk_plug_adaptive_take(struct blk_plug_adaptive *a,
 	u64 wait = div64_u64(s->wait_ns * 256, s->waits);
 	s64 value[BLK_PLUG_ADAPTIVE_FIGURES];
 
-	/* Little's law; samples of more than 32768 I/Os take too long */
+	/* Little's law; samples of more than 32768 I/Os would take too long */
 	a->in_flight = clamp(div64_u64(wait, time), 1, 2048);
-	/* a pause before, or the first burst, is no measure of anything */
+	/* it may cover a pause or the first burst: no reference for others */
 	if (settling && !a->ref[0])
 		return;
 	value[0] = blk_plug_adaptive_relative(time, &a->ref[0]);
@@ -400,7 +399,7 @@ static void blk_plug_adaptive_take(struct blk_plug_adaptive *a,
 
 static bool blk_plug_adaptive_sensible(const struct blk_plug_adaptive_sample *s)
 {
-	/* 2^36 ns is a minute; 24 bits more are needed below */
+	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
 	return s->nr && s->ns >= s->nr / 256 + 1 && !(s->ns >> 36) &&
 		s->waits && s->wait_ns >= s->waits / 256 + 1 &&
 		!(div64_u64(s->wait_ns, s->waits) >> 36);
@@ -435,7 +434,7 @@ bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 	else
 		blk_plug_adaptive_odd(a);
 	a->epoch = max(ROUND_TRIPS * a->in_flight, MIN_EPOCH);
-	/* of a transition, a short one */
+	/* for a transition a short sample will do */
 	if (a->settle)
 		a->epoch /= 4;
 	return a->group != group || a->merge != merge;

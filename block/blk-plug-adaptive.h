@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The controller of the plug policy "adaptive": from samples of what a hardware
- * queue did, how many requests its plugs should send out at a time, and whether
- * bios should look for a merge.
+ * The controller of the plug policy "adaptive".  From samples of what a
+ * hardware queue did, it decides how many requests plugs send out at a time,
+ * and whether bios look for a merge.
  *
  * Pure: no clock, no lock, no allocation, nothing of the block layer.  The
  * kernel, its KUnit tests and a simulator in user space build the same file.
@@ -18,21 +18,22 @@ enum {
 	BLK_PLUG_ADAPTIVE_MAX_GROUP	= 32,
 
 	/*
-	 * Lookups pay if one in so many finds a merge: 16 to 64 do as well.
-	 * Else those of one plug in so many are made, to find out.
+	 * Lookups pay if more than one in this many finds a merge; 16 to 64 do
+	 * equally well.  If not, one plug in this many still looks, to find out
+	 * when that changes.
 	 */
 	BLK_PLUG_ADAPTIVE_RARE		= 32,
 
-	/* So many merges in one plug are no chance: no need for a sample. */
+	/* This many merges in one plug are no accident: look again at once. */
 	BLK_PLUG_ADAPTIVE_SEQUENTIAL	= 4,
 };
 
 /**
  * struct blk_plug_adaptive_sample - what a hardware queue did in an epoch
- * @ns:		how long it was, in ns
+ * @ns:		length of the epoch, in ns
  * @wait_ns:	sum of the response times of @waits requests, in ns, from when
- *		they were claimed for an I/O, the time in the plug included
- * @nr:		I/Os that plugs sent out, merged ones included
+ *		an I/O claims the request, so that time in the plug counts
+ * @nr:		I/Os that plugs sent out, including merged ones
  * @waits:	requests that completed and whose response time was taken
  * @flushes:	times that plugs sent out requests
  * @merged:	of @nr, I/Os that joined a request
@@ -61,7 +62,7 @@ enum blk_plug_adaptive_state {
 };
 
 /**
- * enum blk_plug_adaptive_figure - what a sample says
+ * enum blk_plug_adaptive_figure - the figures of a sample
  * @BLK_PLUG_ADAPTIVE_TIME:	time per I/O
  * @BLK_PLUG_ADAPTIVE_WAIT:	mean response time
  * @BLK_PLUG_ADAPTIVE_FIGURES:	number of figures
@@ -74,10 +75,10 @@ enum blk_plug_adaptive_figure {
 
 /**
  * struct blk_plug_adaptive_arm - the samples of one group size
- * @nr:		how many
- * @sum:	by figure: differences from blk_plug_adaptive::ref, in 1/65536
- *		of that
- * @squares:	sum of the squares of these
+ * @nr:		number of samples
+ * @sum:	by figure: sum of the differences from blk_plug_adaptive::ref,
+ *		in 1/65536 of it
+ * @squares:	by figure: sum of the squares of these differences
  */
 struct blk_plug_adaptive_arm {
 	s32 nr;
@@ -91,22 +92,22 @@ struct blk_plug_adaptive_arm {
  *		%BLK_PLUG_ADAPTIVE_MAX_GROUP
  * @merge:	are lookups for merges worth their cost?
  * @state:	&enum blk_plug_adaptive_state
- * @pinned:	@group was given, and is not to be changed
- * @epoch:	I/Os to be sent out until the next sample is wanted
- * @from:	the group size before the present trial
- * @tried:	group sizes, as bits, that have lost against @group
- * @settle:	the next sample is of a transition
+ * @pinned:	@group was set by hand and must not change
+ * @epoch:	I/Os to send out until the next sample is due
+ * @from:	the group size before the current trial
+ * @tried:	bit mask of the group sizes that have lost against @group
+ * @settle:	the next sample covers a transition
  * @odd:	samples in a row that do not fit what was seen before
  * @fill:	mean number of requests that a plug sent out at a time
- * @patience:	samples to be parked for, the next time
+ * @patience:	samples to park for the next time
  * @parked:	samples until the next trial
  * @in_flight:	mean number of I/Os that have not completed
- * @ref:	figures that others are compared with, in ns / 256
- * @base:	samples of the group size that is compared with
- * @trial:	samples of the one that is tried; a block while measuring
+ * @ref:	the reference for each figure, in ns / 256
+ * @base:	samples of the group size that trials are compared with
+ * @trial:	samples of the size on trial, or of a block while measuring
  *
- * @group and @merge are for others to read, @epoch and @state for who calls
- * blk_plug_adaptive_decide(), the rest for debugfs at most.
+ * Anyone may read @group and @merge; @epoch and @state are for the caller of
+ * blk_plug_adaptive_decide(), the rest is for debugfs at most.
  */
 struct blk_plug_adaptive {
 	u8 group;
@@ -131,7 +132,7 @@ struct blk_plug_adaptive {
 /**
  * blk_plug_adaptive_init - start as "always"
  * @a: controller
- * @pinned: group size that is given, 0: find one
+ * @pinned: group size to keep, 0 to find one
  */
 void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int pinned);
 
@@ -140,7 +141,7 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int pinned);
  * @a: controller
  * @s: what happened since the last call
  *
- * Context: Any, but @a is the caller's alone.
+ * Context: Any.  The caller has @a to itself.
  * Return: true if @group or @merge has changed.
  */
 bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,

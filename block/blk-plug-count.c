@@ -22,7 +22,7 @@ unsigned int blk_plug_stat_bucket(unsigned int nr, unsigned int buckets)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_bucket);
 
-/* The name of a counter without its group's: the reason. */
+/* The reason: a counter's name without the prefix of its group. */
 static const char *blk_plug_stat_reason(enum blk_plug_stat_id id,
 					const char *group)
 {
@@ -65,7 +65,10 @@ static void blk_plug_stat_flush_hctx(const struct blk_plug *plug,
 	blk_plug_stat_hold(stat, plug);
 }
 
-/* How many requests go where @first goes; 0 if an older one does so, too. */
+/*
+ * How many requests are for the hardware queue of @first; 0 if @first is not
+ * the oldest of these.
+ */
 static unsigned int blk_plug_stat_same_hctx(struct blk_plug *plug,
 					    const struct request *first)
 {
@@ -83,14 +86,15 @@ static unsigned int blk_plug_stat_same_hctx(struct blk_plug *plug,
 }
 
 /*
- * A plug of one queue counts for the hardware queue of its oldest request: that
- * the others go elsewhere is rare, and not worth a look at each of them.
+ * Count a plug of one queue for the hardware queue of its oldest request.  It
+ * is rare that others go elsewhere, and not worth a look at each of them.
  */
 void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason)
 {
 	const struct request *rq, *oldest = rq_list_peek(&plug->mq_list);
+	enum blk_plug_stat_id others;
 
-	/* the test of blk_add_rq_to_plug(), which is better off without ours */
+	/* as blk_add_rq_to_plug() tests; done here to keep it out of there */
 	if (reason == BLK_PLUG_STAT_FLUSH_COUNT &&
 	    plug->rq_count < BLK_MAX_REQUEST_COUNT << plug->multiple_queues)
 		reason = BLK_PLUG_STAT_FLUSH_SIZE;
@@ -101,17 +105,19 @@ void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason)
 		return;
 	}
 
+	others = reason <= BLK_PLUG_STAT_FLUSH_SIZE ?
+		BLK_PLUG_STAT_FLUSH_OTHER_QUEUE : reason;
 	rq_list_for_each(&plug->mq_list, rq) {
 		unsigned int nr = blk_plug_stat_same_hctx(plug, rq);
 
-		if (rq->q != oldest->q && reason <= BLK_PLUG_STAT_FLUSH_SIZE)
-			reason = BLK_PLUG_STAT_FLUSH_OTHER_QUEUE;
 		if (nr)
-			blk_plug_stat_flush_hctx(plug, rq->mq_hctx, nr, reason);
+			blk_plug_stat_flush_hctx(plug, rq->mq_hctx, nr,
+						 rq->q == oldest->q ?
+						 reason : others);
 	}
 }
 
-/* Batches take no more than half of a queue's share of its tag set. */
+/* Has the queue used the half of its share that batches may take? */
 static bool blk_plug_stat_share_used(struct blk_mq_hw_ctx *hctx)
 {
 	return hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED &&
@@ -120,9 +126,8 @@ static bool blk_plug_stat_share_used(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * What keeps tags from being taken at once, in the order of the tests. In a map
- * of 3 tags nothing is left for others; "fragmented" is what remains: too few
- * that are free, or a task that waits for one.
+ * Why tags are not taken at once: the first reason that applies.  "fragmented"
+ * is what remains: too few tags are free, or a task waits for one.
  */
 enum blk_plug_stat_id blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
 {
@@ -135,7 +140,8 @@ enum blk_plug_stat_id blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
 		return BLK_PLUG_STAT_NO_BATCH_SCHEDULER;
 	if (data->flags & BLK_MQ_REQ_RESERVED)
 		return BLK_PLUG_STAT_NO_BATCH_RESERVED;
-	if (map->round_robin || map->depth < 4)
+	/* a batch leaves half of each word to others */
+	if (map->round_robin || min(map->depth, 1U << map->shift) < 2)
 		return BLK_PLUG_STAT_NO_BATCH_DEPTH;
 	if (!(data->rq_flags & RQF_SCHED_TAGS) &&
 	    blk_plug_stat_share_used(data->hctx))
@@ -150,7 +156,7 @@ void __blk_plug_stat_no_batch(struct blk_mq_alloc_data *data)
 	const char *name = blk_plug_stat_reason(reason, "no_batch_");
 
 	trace_blk_plug_stat_no_batch(data->hctx, data->nr_tags, name);
-	/* the caller has counted the common one */
+	/* the caller has counted the most common reason */
 	if (reason != BLK_PLUG_STAT_NO_BATCH_BUDGET)
 		blk_plug_stat_add_submit(data->hctx->plug_stat, reason, 1);
 }

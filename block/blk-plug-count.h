@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Plug statistics: the hooks that count.  Each is an inline gate, a patched-out
- * branch until some queue is counted.
+ * Plug statistics: the hooks that count.  Each is an inline gate: a branch that
+ * is patched out until some queue is counted.
  */
 #ifndef BLK_PLUG_COUNT_H
 #define BLK_PLUG_COUNT_H
@@ -17,7 +17,7 @@
 
 DECLARE_TRACEPOINT(blk_plug_stat_no_batch);
 
-/* Pure, and not static for the sake of their unit tests. */
+/* Pure, and not static so that unit tests can call them. */
 unsigned int blk_plug_stat_bucket(unsigned int nr, unsigned int buckets);
 enum blk_plug_stat_id blk_plug_stat_no_batch(struct blk_mq_alloc_data *data);
 
@@ -27,8 +27,8 @@ void __blk_plug_stat_completion_batch(struct blk_mq_hw_ctx *hctx,
 				      unsigned int nr);
 
 /*
- * The gates test this first, and follow no pointer before: what they load for
- * the next test would be loaded with nothing counted, too.
+ * The gates test this first, before they follow any pointer: while nothing is
+ * counted, nothing is loaded for the tests that come next.
  */
 static inline bool blk_plug_stat_on(void)
 {
@@ -43,9 +43,9 @@ static inline void blk_plug_stat_add_submit(struct blk_plug_stat *stat,
 
 /**
  * blk_plug_stat_start - a request has been claimed for an operation
- * @rq: request, that so far nobody else knows
+ * @rq: request, which nobody else knows yet
  *
- * Marks it, so that its end is counted exactly if its start was.
+ * Marks it, so that its end is counted if and only if its start was.
  */
 static inline void blk_plug_stat_start(struct request *rq)
 {
@@ -108,9 +108,9 @@ static inline void blk_plug_stat_plug(struct request *rq)
 
 /**
  * blk_plug_stat_flush - a plug is about to send out what it holds
- * @plug: plug, that may be empty
+ * @plug: plug, which may be empty
  * @reason: one of %BLK_PLUG_STAT_FLUSH_COUNT ... %BLK_PLUG_STAT_FLUSH_SCHEDULE;
- *	the first also if it is for the size of a request, which shows
+ *	also the first if a request is large, which is found out here
  *
  * Context: Task context of the submitter.
  */
@@ -158,8 +158,8 @@ static inline void blk_plug_stat_tags(const struct blk_mq_hw_ctx *hctx,
 }
 
 /**
- * blk_plug_stat_single_tag - a single tag is going to be taken
- * @data: as it was when the batch failed, if there was to be one
+ * blk_plug_stat_single_tag - a single tag is about to be taken
+ * @data: as it was when a batch failed, if one was wanted
  */
 static inline void blk_plug_stat_single_tag(struct blk_mq_alloc_data *data)
 {
@@ -181,7 +181,7 @@ static inline void blk_plug_stat_single_tag(struct blk_mq_alloc_data *data)
 }
 
 /**
- * blk_plug_stat_queue_rqs - ->queue_rqs() is going to be called
+ * blk_plug_stat_queue_rqs - ->queue_rqs() is about to be called
  * @rqs: the requests
  * @nr: their number
  */
@@ -201,8 +201,8 @@ static inline void blk_plug_stat_queue_rqs(struct rq_list *rqs,
 }
 
 /**
- * blk_plug_stat_queue_rq - ->queue_rq() is going to be called
- * @hctx: for which hardware queue
+ * blk_plug_stat_queue_rq - ->queue_rq() is about to be called
+ * @hctx: its hardware queue
  */
 static inline void blk_plug_stat_queue_rq(const struct blk_mq_hw_ctx *hctx)
 {

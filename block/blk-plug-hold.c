@@ -7,34 +7,34 @@
  * one doorbell carries many.  Every mode keeps the first.  The control law for
  * the other two is:
  *
- * - always: each bio looks for a merge; requests are held until 32 are there
- *   (64 from several queues), 128 KiB have been merged, or the plug ends.
+ * - always: each bio looks for a merge; requests are held until there are 32
+ *   (64 from several queues), the newest is 128 KiB large, or the plug ends.
  *
  * - never: no bio looks for a merge; each request is issued as it comes.
  *
  * - seq-small: a bio looks for a merge if it is small and adjoins the newest
- *   request, which costs two comparisons to find out, or if nothing is held
- *   that could tell.  Requests that adjoin each other are held as under
- *   "always".  All others leave in groups: of 8 up to 16 KiB, of 4 up to
- *   32 KiB, of 2 up to 64 KiB, above that one by one.
+ *   request, which takes two comparisons to find out, or if nothing is held to
+ *   compare it with.  Small requests that adjoin each other are held as under
+ *   "always".  All others leave in groups: of 8 up to 16 KiB, of 4 up to 32
+ *   KiB, of 2 up to 64 KiB, above that one by one.
  *
  * - adaptive: requests leave in groups of the size that blk-plug-adaptive.c has
  *   found for their hardware queue.  While merges are found, each bio looks for
- *   one, and a full group waits for a bio that has found none: so all merges
- *   are made that "always" makes, whatever the group.  While none are found, so
- *   does one plug in 32; in the others no bio looks, and a group leaves when it
- *   is full.
+ *   one, and a full group waits for a bio that has found none: so no merge that
+ *   "always" makes is lost, whatever the group size.  While none are found,
+ *   only the bios of one plug in 32 look; in the others a group leaves as soon
+ *   as it is full.
  *
- * - An elevator merges and sorts what the plug has held; a driver whose
- *   ->queue_rq() may sleep must not be called in the middle of a submission;
- *   one without ->queue_rqs() takes no groups.  Their queues keep the lookup
- *   and the hold in every mode.  So does a plug that has held requests of
- *   several queues: sending out one queue's group would push out the requests
- *   that another queue still wants to merge.
+ * - Some queues keep the lookup and the hold in every mode: an elevator merges
+ *   and sorts what the plug has held; a ->queue_rq() that may sleep must not be
+ *   called in the middle of a submission; a driver without ->queue_rqs() takes
+ *   no groups.  So does a plug that holds requests of several queues: sending
+ *   out one queue's group would push out requests that another queue still
+ *   wants to merge.
  *
- * - The policy sends requests out in the order in which they came, whatever
- *   the mode was when they came.  What a busy device does to the order, it
- *   does in every mode and without a plug.
+ * - The policy sends requests out in the order in which they came, even if the
+ *   mode has changed since.  A busy device may change the order, but does so in
+ *   every mode and without a plug, too.
  */
 #include <linux/blkdev.h>
 #include <linux/sizes.h>
@@ -51,7 +51,7 @@ enum {
 	/* Half of BLK_PLUG_FLUSH_SIZE: merging two of these fills a hold. */
 	SMALL_BYTES	= SZ_64K,
 
-	/* As rarely as "always" reads the clock for small requests. */
+	/* How rarely "always" reads the clock for small requests. */
 	REQUESTS_PER_CLOCK = BLK_MAX_REQUEST_COUNT,
 };
 
@@ -67,12 +67,12 @@ unsigned int blk_plug_policy_group_size(enum blk_plug_policy_mode mode,
 		return BLK_PLUG_POLICY_GROUP;
 	if (bytes >= BLK_PLUG_POLICY_GROUP_BYTES)
 		return 1;
-	/* rounds the request up to a power of two, to spare a division */
+	/* round the size up to a power of two, to spare a division */
 	return BLK_PLUG_POLICY_GROUP_BYTES >> fls(bytes - 1);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_group_size);
 
-/* Other operations merge by rules that contiguity is no part of. */
+/* Other operations merge by rules other than contiguity. */
 static bool blk_plug_policy_is_data(enum req_op op)
 {
 	return op == REQ_OP_READ || op == REQ_OP_WRITE ||
@@ -80,9 +80,9 @@ static bool blk_plug_policy_is_data(enum req_op op)
 }
 
 /*
- * Is @bio small, and does it adjoin the newest request in the plug?  True also
- * where that can not be told: then the lookup in the plug is over at once,
- * and requests that a busy device has left in a software queue are found.
+ * Is @bio small, and does it adjoin the newest request in the plug?  Also true
+ * where that cannot be told: the lookup then ends at once in the plug, and
+ * still finds requests that a busy device has left in a software queue.
  */
 static bool blk_plug_policy_seq_small(struct request_queue *q, struct bio *bio)
 {
@@ -115,9 +115,10 @@ bool __blk_plug_policy_may_merge(struct request_queue *q, struct bio *bio)
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_may_merge);
 
 /*
- * Read the clock anew, if the cached reading has served for long enough: for as
- * large a request as under "always", or on average for as many.  Tags follow
- * one another, so one in so many crosses the line, and nothing is counted.
+ * Drop the cached clock reading if it has served for long enough: for a request
+ * that is large enough to flush the plug under "always", or on average for as
+ * many requests as fill it.  Tags follow one another, so a test of whether they
+ * pass a multiple of that number saves a counter.
  */
 static void blk_plug_policy_sent(unsigned int tag, unsigned int nr,
 				 unsigned int bytes)
@@ -133,7 +134,7 @@ static void blk_plug_policy_flush(struct blk_plug *plug, unsigned int bytes)
 
 	trace_blk_plug_policy_group(rq_list_peek(&plug->mq_list), nr);
 	blk_plug_stat_flush(plug, BLK_PLUG_STAT_FLUSH_POLICY);
-	/* The requests are gone when this returns: touch none after it. */
+	/* The requests are gone when this returns: do not touch them then. */
 	blk_mq_flush_plug_list(plug, false);
 	blk_plug_policy_sent(tag, nr, bytes);
 }
@@ -150,7 +151,7 @@ void __blk_plug_policy_make_room(struct blk_plug *plug)
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_make_room);
 
-/* More than the plug can count: let the hardware queue know now. */
+/* nr_merged can count no further: let the hardware queue know now. */
 void __blk_plug_policy_many_merged(struct blk_plug *plug)
 {
 	if (plug->rq_count)
@@ -160,7 +161,7 @@ void __blk_plug_policy_many_merged(struct blk_plug *plug)
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_many_merged);
 
-/* How many of @rq and those behind it are for its hardware queue? */
+/* How many requests, from @rq on, are for its hardware queue? */
 static unsigned int blk_plug_policy_like(const struct request *rq)
 {
 	const struct blk_mq_hw_ctx *hctx = rq->mq_hctx;
@@ -172,9 +173,9 @@ static unsigned int blk_plug_policy_like(const struct request *rq)
 }
 
 /*
- * Each hardware queue once, at its first request.  Whose requests were joined
- * is not known, so it is the newest's: such plugs are filled as under "always",
- * and nothing is compared.
+ * Count each hardware queue once, at its first request.  Nobody knows whose
+ * requests were joined, so take the newest one's queue.  That does no harm:
+ * such plugs are filled as under "always", and nothing is compared.
  */
 static void blk_plug_policy_count_mixed(const struct blk_plug *plug,
 					unsigned int merged)
@@ -197,7 +198,7 @@ void __blk_plug_policy_flushed(struct blk_plug *plug)
 {
 	unsigned int merged = plug->nr_merged, policy = plug->policy;
 
-	/* an empty plug is bound anew, but remembers whether bios merged */
+	/* an empty plug is bound anew, but remembers that bios did not merge */
 	plug->policy &= BLK_PLUG_POLICY_RANDOM;
 	plug->nr_merged = 0;
 	if (policy & BLK_PLUG_POLICY_MIXED)
@@ -220,7 +221,7 @@ bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 		/* may hold older requests of this queue: do not overtake */
 		if (plug->multiple_queues)
 			return true;
-		/* held since before the mode was set: out with them first */
+		/* held since before the mode was set: send them out first */
 		if (oldest->q == q)
 			blk_plug_policy_flush(plug, 0);
 	}
@@ -249,15 +250,15 @@ static bool blk_plug_policy_groups(const struct blk_plug *plug,
 {
 	enum req_op op = req_op(rq);
 
-	/* A discard's size is no measure of the work it is. */
+	/* A discard's size says nothing about the work it makes. */
 	return (blk_plug_policy_is_data(op) || blk_op_is_passthrough(op)) &&
 		!plug->multiple_queues && !plug->has_elevator &&
 		blk_plug_policy_fallback(rq->q) == BLK_PLUG_POLICY_AS_SET;
 }
 
 /*
- * The first request of an empty plug decides how the plug is filled; 0 if as
- * under "always".
+ * How to fill an empty plug, as its first request decides; 0 if as under
+ * "always".
  */
 static u8 blk_plug_policy_bind(const struct request *rq)
 {
@@ -267,7 +268,7 @@ static u8 blk_plug_policy_bind(const struct request *rq)
 	if (!rq->mq_hctx->plug_loop ||
 	    blk_plug_policy_fallback(rq->q) != BLK_PLUG_POLICY_AS_SET)
 		return 0;
-	/* the plug itself does not hold more */
+	/* the plug is full by then anyway */
 	if (group >= BLK_MAX_REQUEST_COUNT)
 		group = BLK_PLUG_POLICY_SIZE;
 	if (decision & BLK_PLUG_LOOP_RANDOM &&
@@ -276,7 +277,7 @@ static u8 blk_plug_policy_bind(const struct request *rq)
 	return group;
 }
 
-/* Does @rq complete a group of "adaptive"?  Binds an empty plug. */
+/* Does @rq complete a group under "adaptive"?  Binds an empty plug. */
 static bool blk_plug_policy_adaptive_fills(struct blk_plug *plug,
 					   const struct request *rq)
 {
@@ -289,8 +290,8 @@ static bool blk_plug_policy_adaptive_fills(struct blk_plug *plug,
 }
 
 /*
- * Does @rq complete a group?  May bind @plug to its queue.  Not static for the
- * sake of its unit test.
+ * Does @rq complete a group?  May bind @plug to its queue.  Not static so that
+ * a unit test can call it.
  */
 bool blk_plug_policy_fills(struct blk_plug *plug, const struct request *rq)
 {

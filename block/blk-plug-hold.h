@@ -4,8 +4,8 @@
  * of blk-plug-hold.c.
  *
  * Each is one of the inline gates below: a patched-out branch while all queues
- * are on "always", one test of q->queue_flags (in a cache line that the path
- * has already loaded) for a queue on "always" once another one is not.
+ * are on "always".  Once one is not, the others pay for a test of the plug or
+ * of q->queue_flags, in cache lines that the path has already loaded.
  */
 #ifndef BLK_PLUG_HOLD_H
 #define BLK_PLUG_HOLD_H
@@ -18,18 +18,18 @@
 
 enum {
 	/*
-	 * Requests in a group of "seq-small".  Shortens the wait of the first
-	 * one to a quarter, for an eighth of the doorbells that "never" rings.
-	 * Chosen by a model, not measured on a device: it has 8 near the best
-	 * where latency is the limit, and 4 cost twice as much as 8 where the
-	 * CPU is.
+	 * Requests in a group of "seq-small".  Cuts the wait of the first one
+	 * to a quarter, and rings an eighth of the doorbells that "never"
+	 * rings.  Chosen by a model, not measured on a device: in it, 8 is near
+	 * the best where latency is the limit, and 4 costs twice as much as 8
+	 * where the CPU is.
 	 */
 	BLK_PLUG_POLICY_GROUP		= 8,
 
-	/* A group is not larger than this if all are as large as the newest. */
+	/* Most bytes in a group, if all requests are as large as the newest. */
 	BLK_PLUG_POLICY_GROUP_BYTES	= SZ_128K,
 
-	/* Up to this size of a request the number is what counts. */
+	/* Requests up to this size leave in full groups. */
 	BLK_PLUG_POLICY_FULL_GROUP_BYTES =
 		BLK_PLUG_POLICY_GROUP_BYTES / BLK_PLUG_POLICY_GROUP,
 };
@@ -38,13 +38,13 @@ enum {
 #define BLK_PLUG_POLICY_NO_GROUP	UINT_MAX
 
 /*
- * The bits of blk_plug::policy, by which "adaptive" fills the plug: 0 if it is
- * empty, or if another mode does.
+ * The bits of blk_plug::policy, by which "adaptive" fills the plug: 0 if
+ * another mode does.  An empty plug keeps no more than RANDOM.
  */
 enum {
-	/* requests that leave at a time; all bits: as many as "always" holds */
+	/* group size; all bits: as many as "always" holds */
 	BLK_PLUG_POLICY_SIZE		= 0x3f,
-	/* it has requests of several queues, some of which may be counted */
+	/* holds requests of several queues, some of which may be counted */
 	BLK_PLUG_POLICY_MIXED		= 0x40,
 	/* no merges have been found lately */
 	BLK_PLUG_POLICY_RANDOM		= 0x80,
@@ -85,7 +85,7 @@ static inline void blk_plug_policy_start(struct blk_plug *plug)
 	plug->policy = 0;
 }
 
-/* Do the sectors from @from to @to begin or end where @prev ends or begins? */
+/* Do sectors @from to @to begin where @prev ends, or end where it begins? */
 static inline bool blk_plug_policy_adjoins(const struct request *prev,
 					   sector_t from, sector_t to)
 {
@@ -94,9 +94,9 @@ static inline bool blk_plug_policy_adjoins(const struct request *prev,
 }
 
 /*
- * Under "adaptive": is a lookup for a merge not worth its cost?  It is not in a
- * plug that has been filled while no merges were found.  The answer comes
- * without a call, since it is what most bios get.
+ * Under "adaptive": is a lookup for a merge not worth its cost?  It is not if
+ * the plug was bound while no merges were found.  Inline, since this answers
+ * for most bios.
  */
 static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 					     const struct request_queue *q,
@@ -105,7 +105,7 @@ static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
 	if (!plug || !(plug->policy & BLK_PLUG_POLICY_RANDOM) ||
 	    (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE))
 		return false;
-	/* what the plug holds, or has held, may be another queue's */
+	/* the plug may have been bound to another queue */
 	if (READ_ONCE(q->elevator))
 		return false;
 	return plug->rq_count ||
@@ -116,7 +116,7 @@ static inline bool blk_plug_policy_unrelated(const struct blk_plug *plug,
  * blk_plug_policy_mix - a plug gets a request of a second queue
  * @plug: the submitter's plug
  *
- * From now on it is filled, and merged into, as under "always".
+ * From now on it is filled, and bios merge into it, as under "always".
  */
 static inline void blk_plug_policy_mix(struct blk_plug *plug)
 {
@@ -151,7 +151,7 @@ static inline bool blk_plug_policy_may_merge(struct request_queue *q,
  * blk_plug_policy_merged - a bio has joined a request
  * @plug: the submitter's plug, or %NULL
  *
- * Counts it, for "adaptive", until the plug is flushed.
+ * Counts it for "adaptive", up to the next flush of the plug.
  */
 static inline void blk_plug_policy_merged(struct blk_plug *plug)
 {
@@ -196,17 +196,17 @@ static inline bool blk_plug_policy_may_fill(const struct blk_plug *plug,
 }
 
 /**
- * blk_plug_policy_make_room - a request comes that has joined none
+ * blk_plug_policy_make_room - a bio has joined no request and brings its own
  * @plug: the submitter's plug
  *
- * Under "adaptive", while merges are found, a full group waits for that, since
- * its newest request might have been joined.  Then it is sent out.
+ * Under "adaptive", while merges are found, a full group waits for this, since
+ * the bio might have joined its newest request.  Now send the group out.
  *
  * Context: Task context of the submitter.
  */
 static inline void blk_plug_policy_make_room(struct blk_plug *plug)
 {
-	/* the other bits are larger than what any plug holds */
+	/* with MIXED or RANDOM set, it is larger than what any plug holds */
 	if (blk_plug_policy_on() && plug->policy &&
 	    plug->rq_count >= plug->policy)
 		__blk_plug_policy_make_room(plug);
@@ -216,8 +216,8 @@ static inline void blk_plug_policy_make_room(struct blk_plug *plug)
  * blk_plug_policy_flushed - a plug sends out what it holds
  * @plug: plug, which still holds it
  *
- * Counts it for the hardware queues that are on "adaptive".  What comes next
- * begins with a queue of its own.
+ * Counts it for the hardware queues that are on "adaptive".  The next request
+ * binds the plug anew.
  *
  * Context: Task context of the submitter.
  */
@@ -236,8 +236,8 @@ static inline void blk_plug_policy_flushed(struct blk_plug *plug)
  * The plug's cached requests, callbacks and nesting are left alone.
  *
  * Context: Task context of the submitter.
- * Return: true if @rq was added, and must not be touched any more because it
- *	may have been sent out; false if that is left to the caller.
+ * Return: true if @rq was added; it may have been sent out, so do not touch it
+ *	any more.  false if the caller has to add it.
  */
 static inline bool blk_plug_policy_add(struct blk_plug *plug,
 				       struct request *rq)

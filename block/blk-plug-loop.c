@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From a hardware queue's counters to the controller of "adaptive", and back.
+ * The plug policy "adaptive": feeds a hardware queue's counters to the
+ * controller, and publishes what it decides.
  */
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
@@ -18,9 +19,9 @@
 
 enum {
 	/*
-	 * A CPU tells of its I/Os when it has sent out so many.  One CPU ends a
-	 * sample of 512 at most a quarter late; each further one keeps as many
-	 * back.
+	 * A CPU reports its I/Os each time it has sent out this many.  With one
+	 * CPU, a sample of 512 ends at most a quarter late; each further CPU
+	 * may hold as many back.
 	 */
 	FOLD			= 128,
 };
@@ -31,7 +32,7 @@ static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
 	[BLK_PLUG_ADAPTIVE_PARKED]	= "parked",
 };
 
-/* On while any queue is on "adaptive": its count is the number of these. */
+/* On while any queue is on "adaptive"; counts these queues. */
 DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
 
@@ -44,9 +45,9 @@ blk_plug_loop_prepare(struct blk_mq_hw_ctx *hctx, struct blk_plug_loop *loop)
 	spin_lock_init(&loop->lock);
 	blk_plug_adaptive_init(&loop->controller, 0);
 	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
-	/* many a queue has no plugs, and never takes a sample */
+	/* a queue without plugs never takes a sample: spare it the cost */
 	loop->sparse = true;
-	/* it has to find out from where the counters count */
+	/* make renew() note where the counters stand */
 	loop->resets = READ_ONCE(q->plug_policy_resets) - 1;
 	loop->cpu = q->plug_loop_cpu;
 	return loop;
@@ -62,12 +63,12 @@ static int blk_plug_loop_alloc_hctx(struct blk_mq_hw_ctx *hctx)
 	loop = kmalloc_node(sizeof(*loop), gfp, hctx->numa_node);
 	if (!loop)
 		return -ENOMEM;
-	/* submitters look at it without a lock, and then see all of it */
+	/* submitters look at it without a lock, and must see all of it */
 	smp_store_release(&hctx->plug_loop, blk_plug_loop_prepare(hctx, loop));
 	return 0;
 }
 
-/* A driver that takes no groups, or sleeps, will have none. */
+/* A driver that takes no groups, or may sleep, does as under "always". */
 static bool blk_plug_loop_useful(const struct request_queue *q)
 {
 	return q->mq_ops->queue_rqs &&
@@ -121,7 +122,7 @@ static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 	u8 decision = c->group | (c->merge ? 0 : BLK_PLUG_LOOP_RANDOM);
 	bool sparse = c->state == BLK_PLUG_ADAPTIVE_PARKED;
 
-	/* all CPUs have these in their caches: leave them there */
+	/* all CPUs have these in their caches: write only what changes */
 	if (decision != loop->decision)
 		WRITE_ONCE(loop->decision, decision);
 	if (sparse != loop->sparse)
@@ -129,8 +130,9 @@ static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 }
 
 /*
- * The counters are not read at one moment: a batch may be in one and not yet in
- * another.  Then it is in the next sample, and both are off by that batch.
+ * The counters are not read at one moment: a batch may show in one and not yet
+ * in another.  The rest is then in the next sample, and both are off by that
+ * batch.
  */
 static void blk_plug_loop_read(const struct blk_mq_hw_ctx *hctx,
 			       const struct blk_plug_loop *loop,
@@ -141,7 +143,7 @@ static void blk_plug_loop_read(const struct blk_mq_hw_ctx *hctx,
 	unsigned int i;
 
 	*total = (struct blk_plug_adaptive_sample){ .ns = ktime_get_ns() };
-	/* hctx->cpumask is without isolated CPUs, which submit as well */
+	/* hctx->cpumask leaves out isolated CPUs, which submit as well */
 	for (i = 0; i < hctx->nr_ctx; i++) {
 		c = per_cpu_ptr(loop->cpu, hctx->ctxs[i]->cpu) + hctx->type;
 		wait += READ_ONCE(c->wait);
@@ -153,7 +155,7 @@ static void blk_plug_loop_read(const struct blk_mq_hw_ctx *hctx,
 	total->wait_ns = wait;
 }
 
-/* Counters wrap; that of the time in 256 ns, where longs are short, too. */
+/* Counters wrap; so does the time in 256 ns, where a long has 32 bits. */
 static void
 blk_plug_loop_difference(struct blk_plug_adaptive_sample *d,
 			 const struct blk_plug_adaptive_sample *now,
@@ -169,7 +171,7 @@ blk_plug_loop_difference(struct blk_plug_adaptive_sample *d,
 	d->merged = now->merged - then->merged;
 }
 
-/* Forget what was learnt, and counted, before the last restart. */
+/* Forget what was learnt and counted before the last restart. */
 static void blk_plug_loop_renew(const struct blk_mq_hw_ctx *hctx,
 				struct blk_plug_loop *loop)
 {
@@ -181,7 +183,7 @@ static void blk_plug_loop_renew(const struct blk_mq_hw_ctx *hctx,
 	blk_plug_loop_publish(loop);
 	blk_plug_loop_read(hctx, loop, &loop->total);
 	loop->sample = (struct blk_plug_adaptive_sample){};
-	/* from here on the decision counts */
+	/* from here on submitters follow the decision */
 	WRITE_ONCE(loop->resets, resets);
 }
 
@@ -220,19 +222,19 @@ static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 folded)
 	return (s32)(folded - READ_ONCE(loop->next)) >= 0;
 }
 
-/* Who finds the lock taken leaves the sample to others. */
+/* If the lock is taken, leave the sample to others. */
 static void blk_plug_loop_take_sample(const struct blk_mq_hw_ctx *hctx,
 				      struct blk_plug_loop *loop)
 {
 	if (!spin_trylock(&loop->lock))
 		return;
-	/* the holder before may have just taken it */
+	/* the previous holder may just have taken it */
 	if (blk_plug_loop_due(loop, atomic_read(&loop->folded)))
 		blk_plug_loop_sample(hctx, loop);
 	spin_unlock(&loop->lock);
 }
 
-/* Bios look for merges from now on: the next sample may be far. */
+/* Let bios look for merges at once: the next sample may be far off. */
 static void blk_plug_loop_merges(struct blk_plug_loop *loop)
 {
 	if (!(READ_ONCE(loop->decision) & BLK_PLUG_LOOP_RANDOM) ||
@@ -341,7 +343,7 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 		return ret;
 	if (group > BLK_PLUG_ADAPTIVE_MAX_GROUP)
 		return -EINVAL;
-	/* it has never been on "adaptive", or that can do nothing for it */
+	/* never on "adaptive" so far, or it can do nothing for this queue */
 	if (!loop)
 		return -EOPNOTSUPP;
 	blk_plug_loop_pin(hctx, loop, group);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The loop of the plug policy "adaptive": what a hardware queue's plugs send
- * out and how long it takes, sampled for the controller, and its decision.
+ * The loop of the plug policy "adaptive": samples what a hardware queue's plugs
+ * send out and how long it takes, asks the controller, publishes its decision.
  *
- * Submitters count on their own CPU, per flush, and tell others once in 128
- * I/Os.  Response times come from blk-plug-times.[ch].
+ * Submitters count on their own CPU, per flush, and report to the hardware
+ * queue once in 128 I/Os.  Response times come from blk-plug-times.[ch].
  *
- * Knows nothing of plugs and modes: those are above, the controller is below.
+ * Knows nothing of plugs and modes: those are a layer above, the controller is
+ * one below.
  */
 #ifndef BLK_PLUG_LOOP_H
 #define BLK_PLUG_LOOP_H
@@ -23,12 +24,12 @@
 
 struct seq_file;
 
-/* In a long of 32 bits the sum of response times lasts for minutes. */
+/* In units of 256 ns, 32 bits hold the sum of minutes of response times. */
 #define BLK_PLUG_LOOP_WAIT_SHIFT	8
 
 /* The parts of blk_plug_loop::decision. */
 enum {
-	/* requests that leave at a time */
+	/* group size */
 	BLK_PLUG_LOOP_GROUP	= 0x3f,
 	/* lookups for merges are not worth their cost */
 	BLK_PLUG_LOOP_RANDOM	= 0x80,
@@ -37,9 +38,9 @@ enum {
 /**
  * struct blk_plug_loop_cpu - what a CPU has counted for a hardware queue
  * @wait:	sum of response times, in 256 ns
- * @waits:	of so many requests
+ * @waits:	requests in that sum
  * @flushes:	times that a plug sent out requests
- * @sent:	I/Os of these requests
+ * @sent:	I/Os in these, merged ones included
  * @merged:	of @sent, those that joined a request
  *
  * The counters only grow, and wrap.
@@ -56,10 +57,10 @@ struct blk_plug_loop_cpu {
  * struct blk_plug_loop - a hardware queue's samples and decision
  * @decision:	%BLK_PLUG_LOOP_GROUP, %BLK_PLUG_LOOP_RANDOM
  * @pinned:	group size that was set by hand, 0: the controller's
- * @sparse:	a response time now and then is enough
+ * @sparse:	a few response times are enough
  * @resets:	request_queue::plug_policy_resets when @controller started
  * @cpu:	request_queue::plug_loop_cpu: counters by type of hardware queue
- * @folded:	I/Os that CPUs have told of
+ * @folded:	I/Os that CPUs have reported
  * @next:	value of @folded at which the next sample is due
  * @lock:	protects what follows, and writes to what comes before @cpu and
  *		to @next; submitters only try to take it
@@ -93,18 +94,18 @@ DECLARE_STATIC_KEY_FALSE(blk_plug_loop_key);
  * blk_plug_loop_alloc - get the memory that a queue on "adaptive" needs
  * @q: blk-mq queue
  *
- * Submitters may already be on "adaptive", and find it at once.  It is kept
- * until the queue goes.  A queue that "adaptive" can do nothing for needs none.
+ * Submitters already on "adaptive" use it at once.  It is kept until the queue
+ * goes.  Allocates nothing for a queue that "adaptive" can do nothing for.
  *
- * Context: Process context.  The caller sees to it that q's hardware queues
- *	stay and that no second caller is there.
+ * Context: Process context.  The caller makes sure that q's hardware queues
+ *	stay, and that there is no second caller.
  * Return: 0 or -ENOMEM.
  */
 int blk_plug_loop_alloc(struct request_queue *q);
 
 /**
  * blk_plug_loop_free - free what blk_plug_loop_alloc() has allocated
- * @q: queue that nobody uses any more, hardware queues apart
+ * @q: queue that nobody uses any more, apart from its hardware queues
  */
 void blk_plug_loop_free(struct request_queue *q);
 
@@ -112,7 +113,7 @@ void blk_plug_loop_free(struct request_queue *q);
  * blk_plug_loop_init_hctx - prepare a new or reused hardware queue
  * @hctx: hardware queue, on which nothing is in flight
  *
- * Without memory its plugs do as under "always".
+ * If there is no memory for it, its plugs do as under "always".
  *
  * Context: Process context, the queue may be frozen.
  */
@@ -128,13 +129,13 @@ void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx);
  * blk_plug_loop_restart - forget what was learnt about a queue
  * @q: any request queue
  *
- * Takes effect with the next plug.
+ * Takes effect when a plug is next bound.
  *
  * Context: Any.
  */
 static inline void blk_plug_loop_restart(struct request_queue *q)
 {
-	/* When two come at once, one may be lost: the other is not. */
+	/* Of two at once, one may be lost, but never both. */
 	WRITE_ONCE(q->plug_policy_resets,
 		   READ_ONCE(q->plug_policy_resets) + 1);
 }
@@ -144,8 +145,8 @@ static inline void blk_plug_loop_restart(struct request_queue *q)
  * @hctx: hardware queue
  *
  * Context: Any.
- * Return: as blk_plug_loop::decision; that of "always" until something has been
- *	learnt, unless it is pinned.
+ * Return: as blk_plug_loop::decision; unless pinned, that of "always" until
+ *	something has been learnt.
  */
 static inline unsigned int
 blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
@@ -154,7 +155,7 @@ blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
 
 	if (!loop)
 		return BLK_PLUG_ADAPTIVE_MAX_GROUP;
-	/* In the wrong order these give an old decision, for one filling. */
+	/* Reordered, these loads give an old decision, for one filling. */
 	if (READ_ONCE(loop->resets) !=
 	    READ_ONCE(hctx->queue->plug_policy_resets))
 		return READ_ONCE(loop->pinned) ?: BLK_PLUG_ADAPTIVE_MAX_GROUP;
@@ -162,8 +163,8 @@ blk_plug_loop_decision(const struct blk_mq_hw_ctx *hctx)
 }
 
 /**
- * blk_plug_loop_probes - should a plug's bios look for merges all the same?
- * @hctx: hardware queue on which none have been found, that has a loop
+ * blk_plug_loop_probes - should a plug's bios look for merges anyway?
+ * @hctx: hardware queue that has a loop, and on which none have been found
  *
  * Context: Task context of the submitter.
  * Return: true for one plug in %BLK_PLUG_ADAPTIVE_RARE of each CPU.

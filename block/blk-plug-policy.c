@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The plug policy of a queue: its mode, and why it may not be followed.  What
- * the modes do is said in blk-plug-hold.c.
+ * The plug policy of a queue: its mode, and why it may not be followed.
+ * blk-plug-hold.c says what the modes do.
  */
 #include <linux/blkdev.h>
 #include <linux/mutex.h>
@@ -22,14 +22,14 @@ const char *const blk_plug_policy_names[BLK_PLUG_POLICY_NR] = {
 	[BLK_PLUG_POLICY_ADAPTIVE]	= "adaptive",
 };
 
-/* Which of q->queue_flags stands for a mode; "always" is the absence of all. */
+/* The flag that stands for a mode; "always" is the absence of all. */
 static const unsigned int mode_flag[BLK_PLUG_POLICY_NR] = {
 	[BLK_PLUG_POLICY_NEVER]		= QUEUE_FLAG_PLUG_NEVER,
 	[BLK_PLUG_POLICY_SEQ_SMALL]	= QUEUE_FLAG_PLUG_SEQ_SMALL,
 	[BLK_PLUG_POLICY_ADAPTIVE]	= QUEUE_FLAG_PLUG_ADAPTIVE,
 };
 
-/* On while any queue is in another mode than "always". */
+/* On while any queue is in a mode other than "always". */
 DEFINE_STATIC_KEY_FALSE(blk_plug_policy_key);
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_key);
 
@@ -61,7 +61,7 @@ int blk_plug_policy_set(struct request_queue *q,
 	}
 	/*
 	 * Submitters look at the flags without a lock.  In between they see no
-	 * flag and hold for a moment, which is correct in every mode.
+	 * flag, and hold for a moment, which is correct in every mode.
 	 */
 	if (old != BLK_PLUG_POLICY_ALWAYS)
 		blk_queue_flag_clear(mode_flag[old], q);
@@ -98,7 +98,7 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_register);
 
 void blk_plug_policy_unregister(struct request_queue *q)
 {
-	/* No store can come any more, so most disks need no lock. */
+	/* The mode can no longer change, so most disks need no lock. */
 	if (blk_plug_policy_get(q) != BLK_PLUG_POLICY_ALWAYS)
 		blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
 }
@@ -107,7 +107,7 @@ EXPORT_SYMBOL_IF_KUNIT(blk_plug_policy_unregister);
 enum blk_plug_policy_why
 blk_plug_policy_fallback(const struct request_queue *q)
 {
-	/* debugfs asks, too, while it may be switched */
+	/* debugfs, too, asks while the elevator may be switched */
 	if (READ_ONCE(q->elevator))
 		return BLK_PLUG_POLICY_ELEVATOR;
 	if (q->tag_set->flags & BLK_MQ_F_BLOCKING)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Plug policy: how long a plug holds requests, and which bios look for a merge
- * in it, chosen per queue.  This is the choice; blk-plug-hold.[ch] follows it.
+ * in it, chosen per queue.  Makes the choice; blk-plug-hold.[ch] acts on it.
  */
 #ifndef BLK_PLUG_POLICY_H
 #define BLK_PLUG_POLICY_H
@@ -18,8 +18,8 @@ struct seq_file;
  * @BLK_PLUG_POLICY_SEQ_SMALL:	merge and hold small sequential requests only,
  *				send the others out in groups
  * @BLK_PLUG_POLICY_ADAPTIVE:	merge while merges are found, send out groups of
- *				the size that the hardware queue has found to
- *				be best
+ *				the size that has proved best on the hardware
+ *				queue
  * @BLK_PLUG_POLICY_NR:		number of modes
  */
 enum blk_plug_policy_mode {
@@ -33,7 +33,7 @@ enum blk_plug_policy_mode {
 /**
  * enum blk_plug_policy_why - why a queue does not do what its mode says
  * @BLK_PLUG_POLICY_AS_SET:	it does
- * @BLK_PLUG_POLICY_ELEVATOR:	the hold is what feeds the elevator's merges
+ * @BLK_PLUG_POLICY_ELEVATOR:	the elevator merges what the plug has held
  * @BLK_PLUG_POLICY_BLOCKING:	->queue_rq() may sleep, so it must not be called
  *				from the middle of a submission
  * @BLK_PLUG_POLICY_NO_QUEUE_RQS: the driver takes no groups
@@ -70,12 +70,12 @@ int blk_plug_policy_parse(const char *text);
  * @q: blk-mq queue whose disk is registered
  * @mode: what to set
  *
- * Takes effect with the next bio.  Requests that a plug holds at that moment
- * leave with the next flush.  The queue is not frozen.
+ * Takes effect with the next bio.  Requests that a plug holds by then leave
+ * with the next flush.  The queue is not frozen.
  *
- * Context: Process context, may sleep.  Takes cpus_read_lock(), so neither a
- *	frozen queue nor q->elevator_lock may be held.  For
- *	%BLK_PLUG_POLICY_ADAPTIVE q->tag_set->update_nr_hwq_lock must be.
+ * Context: Process context, may sleep.  Takes cpus_read_lock(), so no
+ *	queue may be frozen and q->elevator_lock must not be held.  For
+ *	%BLK_PLUG_POLICY_ADAPTIVE, hold q->tag_set->update_nr_hwq_lock.
  * Return: 0, or -ENOMEM, with nothing changed.
  */
 int blk_plug_policy_set(struct request_queue *q,
@@ -106,8 +106,8 @@ void blk_plug_policy_register(struct request_queue *q);
  * blk_plug_policy_unregister - forget the mode of a disk that is going away
  * @q: queue whose sysfs attributes are gone already
  *
- * Context: Process context, may sleep.  Takes cpus_read_lock(), but for a queue
- *	on "always".  The queue may be draining, since its disk is dead.
+ * Context: Process context, may sleep.  Takes cpus_read_lock(), unless the
+ *	queue is on "always".  It may be draining, since its disk is dead.
  */
 void blk_plug_policy_unregister(struct request_queue *q);
 
@@ -118,8 +118,8 @@ ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m);
 
 /*
- * The gates test this first, and follow no pointer before: what they load for
- * the next test would be loaded on "always", too.
+ * The gates test this first, before they follow any pointer: while all queues
+ * are on "always", nothing is loaded for the tests that come next.
  */
 static inline bool blk_plug_policy_on(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The plug statistics' counters: their memory, when they count, and the files
- * that show them.  What is counted, and when, is in blk-plug-count.[ch].
+ * that show them.  What is counted where is in blk-plug-count.[ch].
  */
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
@@ -15,7 +15,7 @@
 #include "blk-mq.h"
 #include "blk-plug-stat.h"
 
-/* On while any queue is counted: its count is the number of these queues. */
+/* On while any queue is counted; counts these queues. */
 DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
 
 /* Protects blk_plug_stat::base, of all hardware queues. */
@@ -24,18 +24,18 @@ static DEFINE_MUTEX(blk_plug_stat_base_lock);
 #define ROW(row_name, row_id)						\
 	[BLK_PLUG_STAT_##row_id] = row_name
 
-/* Names, in the order of enum blk_plug_stat_id, and meanings. */
+/* Names and meanings, in the order of enum blk_plug_stat_id. */
 const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
-	/* requests freed, be it for completion or because they were merged */
+	/* requests freed, whether they completed or were merged */
 	ROW("completions",		COMPLETIONS),
 	/* requests claimed for an operation, through a plug or not */
 	ROW("requests",			REQUESTS),
 	/* bios compared with a request that the plug holds */
 	ROW("merge_attempts",		MERGE_ATTEMPTS),
 	ROW("merge_hits",		MERGE_HITS),
-	/* calls for one tag */
+	/* calls that ask for a single tag */
 	ROW("tags_single",		TAGS_SINGLE),
-	/* of these: the plug never asked for a batch, or has had its own */
+	/* of these: the plug wants no batch, or has had one */
 	ROW("no_batch_budget",		NO_BATCH_BUDGET),
 	/* calls of ->queue_rq() */
 	ROW("queue_rq_calls",		QUEUE_RQ),
@@ -56,7 +56,7 @@ const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 	ROW("flush_other_queue",	FLUSH_OTHER_QUEUE),
 	/* requests that all these flushes sent out */
 	ROW("flush_requests",		FLUSH_REQUESTS),
-	/* flushes all of whose requests shared a reading of the clock */
+	/* flushes whose requests all shared one reading of the clock */
 	ROW("flush_clock_shared",	FLUSH_CLOCK),
 	ROW("tags_batched",		TAGS_BATCHED),
 	ROW("tag_batches",		TAG_BATCHES),
@@ -71,9 +71,9 @@ const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 	ROW("flush_hist_16",		FLUSH_HIST + 4),
 	ROW("flush_hist_32",		FLUSH_HIST + 5),
 	ROW("flush_hist_64",		FLUSH_HIST + 6),
-	/* half of this queue's share of a shared tag set is in use */
+	/* this queue uses half of its share of a shared tag set */
 	ROW("no_batch_shared",		NO_BATCH_SHARED),
-	/* the tag map is too small to take ahead from, or tags go round */
+	/* the tag map is too small to take tags ahead, or goes round robin */
 	ROW("no_batch_depth",		NO_BATCH_DEPTH),
 	/* too few tags are free, or a task waits for one */
 	ROW("no_batch_fragmented",	NO_BATCH_FRAGMENTED),
@@ -85,7 +85,7 @@ const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 	ROW("holds",			HOLDS),
 	ROW("hold_us",			HOLD_US),
 
-	/* requests completed together, and the number of such batches */
+	/* batches of requests that completed together, and their requests */
 	ROW("completion_batches",	BATCHES),
 	ROW("batch_completions",	BATCH_COMPLETIONS),
 	ROW("batch_hist_1",		BATCH_HIST),
@@ -113,13 +113,13 @@ static unsigned long blk_plug_stat_sum(const struct blk_plug_stat *stat,
 		return atomic_long_read(batch);
 
 	for_each_possible_cpu(cpu)
-		/* they go on counting: the sum is one of some moment */
+		/* they go on counting: any recent value will do */
 		sum += data_race(per_cpu_ptr(stat->cpu, cpu)->nr[id]);
 	return sum;
 }
 
 /*
- * Those that a plug still holds are among them.  Never less than what is in
+ * Includes requests that a plug still holds.  Never less than what is in
  * flight; while I/O runs it may be more.
  */
 static unsigned long
@@ -131,7 +131,7 @@ blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx)
 	if (!stat)
 		return 0;
 	done = blk_plug_stat_sum(stat, BLK_PLUG_STAT_COMPLETIONS);
-	/* what has ended by then has started, on whatever CPU */
+	/* whatever ended before has started, on whatever CPU */
 	smp_rmb();
 	return blk_plug_stat_sum(stat, BLK_PLUG_STAT_REQUESTS) - done;
 }
@@ -156,7 +156,7 @@ static struct blk_plug_stat *blk_plug_stat_alloc(int node, gfp_t gfp)
 	return NULL;
 }
 
-/* Nothing is in flight, and nobody counts. */
+/* The caller makes sure that nothing is in flight and nobody counts. */
 static void blk_plug_stat_clear(struct blk_plug_stat *stat)
 {
 	int cpu;
@@ -173,7 +173,7 @@ void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
 	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
 	unsigned int mode = hctx->queue->plug_stat_mode;
 
-	/* without memory this one is not counted */
+	/* if there is no memory, this one is not counted */
 	if (mode && !hctx->plug_stat)
 		hctx->plug_stat = blk_plug_stat_alloc(hctx->numa_node, gfp);
 	if (hctx->plug_stat) {
@@ -190,7 +190,7 @@ void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_free_hctx);
 
-/* Once there, a hardware queue keeps its counters for as long as it lives. */
+/* Once allocated, the counters stay for as long as the hardware queue. */
 static int blk_plug_stat_alloc_hctxs(struct request_queue *q)
 {
 	struct blk_mq_hw_ctx *hctx;
@@ -210,7 +210,7 @@ static int blk_plug_stat_alloc_hctxs(struct request_queue *q)
 	return 0;
 }
 
-/* Returns the mode until now. */
+/* Returns the previous mode. */
 static unsigned int blk_plug_stat_switch(struct request_queue *q,
 					 unsigned int mode)
 {
@@ -237,8 +237,8 @@ static unsigned int blk_plug_stat_switch(struct request_queue *q,
 
 /*
  * A request that was marked before counting was last stopped may still be in
- * flight, and its end may have been missed or may be counted yet.  So start
- * when there is none.
+ * flight, and its end may or may not have been missed.  So freeze the queue,
+ * and start when there is none.
  */
 static int blk_plug_stat_enable(struct request_queue *q, unsigned int mode)
 {
@@ -263,9 +263,9 @@ static void blk_plug_stat_disable(struct request_queue *q)
 }
 
 /*
- * Counting starts from 0, with nothing in flight: to that end the queue is
- * frozen for a moment.  Takes cpus_read_lock(), so neither a frozen queue nor
- * q->elevator_lock may be held.
+ * Counting starts from 0 with nothing in flight, so the queue is frozen for a
+ * moment.  Takes cpus_read_lock(), so no queue may be frozen already and
+ * q->elevator_lock must not be held.
  */
 static int blk_plug_stat_set(struct request_queue *q,
 			     enum blk_plug_stat_mode mode)
@@ -273,11 +273,11 @@ static int blk_plug_stat_set(struct request_queue *q,
 	unsigned int memflags;
 	int ret = 0;
 
-	/* as everybody who takes this lock: I/O may depend on it */
+	/* like everybody who takes this lock: I/O may depend on it */
 	memflags = memalloc_noio_save();
 	/*
-	 * Who changes the number of hardware queues may wait for a disk to go,
-	 * and that for the files that end up here.
+	 * Do not wait: whoever changes the number of hardware queues may wait
+	 * for a disk to go, which waits for the files that end up here.
 	 */
 	if (!down_read_trylock(&q->tag_set->update_nr_hwq_lock)) {
 		ret = -EBUSY;

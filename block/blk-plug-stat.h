@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Plug statistics: what plugs do with a hardware queue's requests, and how
- * the requests come back.  Mechanism only: nothing here decides anything.
- * Those who count include blk-plug-count.h.
+ * Plug statistics: what plugs do with a hardware queue's requests, and how the
+ * requests come back.  Mechanism only: nothing here decides anything.  Code
+ * that counts includes blk-plug-count.h.
  *
- * What happens per request is counted per CPU, what happens per batch is
- * counted by an atomic in one of two cache line groups of the hardware queue,
- * one for those who submit and one for those who complete.  Both are exact,
- * however many CPUs share the queue.
+ * What happens per request is counted per CPU.  What happens per batch is
+ * counted by atomics in two groups of cache lines per hardware queue, one for
+ * those who submit and one for those who complete.  Both are exact, however
+ * many CPUs share the queue.
  */
 #ifndef BLK_PLUG_STAT_H
 #define BLK_PLUG_STAT_H
@@ -23,7 +23,7 @@ struct seq_file;
  * enum blk_plug_stat_mode - what is counted on a queue
  * @BLK_PLUG_STAT_OFF:	nothing
  * @BLK_PLUG_STAT_COUNT: everything that needs no clock
- * @BLK_PLUG_STAT_TIME:	also for how long plugs hold requests, which takes one
+ * @BLK_PLUG_STAT_TIME:	also how long plugs hold requests, at the cost of a
  *			reading of the clock per flush
  * @BLK_PLUG_STAT_NR_MODES: number of modes
  */
@@ -42,8 +42,8 @@ enum {
 };
 
 /*
- * The counters, in groups by who writes them.  What each means is said where
- * it is shown, in blk_plug_stat_rows[].
+ * The counters, grouped by who writes them.  blk_plug_stat_rows[] says what
+ * each means.
  */
 enum blk_plug_stat_id {
 	/* per request or bio */
@@ -55,7 +55,7 @@ enum blk_plug_stat_id {
 	BLK_PLUG_STAT_NO_BATCH_BUDGET,
 	BLK_PLUG_STAT_QUEUE_RQ,
 
-	/* per batch, by who submits */
+	/* per batch, on submission */
 	BLK_PLUG_STAT_SUBMIT,
 	BLK_PLUG_STAT_PLUGS = BLK_PLUG_STAT_SUBMIT,
 	BLK_PLUG_STAT_FLUSH_COUNT,
@@ -80,7 +80,7 @@ enum blk_plug_stat_id {
 	BLK_PLUG_STAT_HOLDS,
 	BLK_PLUG_STAT_HOLD_US,
 
-	/* per batch, by who completes */
+	/* per batch, on completion */
 	BLK_PLUG_STAT_COMPLETE,
 	BLK_PLUG_STAT_BATCHES = BLK_PLUG_STAT_COMPLETE,
 	BLK_PLUG_STAT_BATCH_COMPLETIONS,
@@ -102,8 +102,8 @@ struct blk_plug_stat_cpu {
  * struct blk_plug_stat - the counters of a hardware queue
  * @mode:	&enum blk_plug_stat_mode
  * @cpu:	what happens per request
- * @base:	the counters when they were last reset; they themselves only
- *		grow, so that a reset disturbs nobody
+ * @base:	values of the counters at the last reset; a reset leaves the
+ *		counters alone, so that it disturbs nobody
  * @submit:	what happens per batch that is submitted
  * @complete:	what happens per batch that completes
  */
@@ -129,8 +129,8 @@ extern const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR];
  * blk_plug_stat_unregister - stop counting on the queue of a disk that goes
  * @q: any request queue, whose debugfs files are gone already
  *
- * Context: Process context, may sleep.  Takes cpus_read_lock(), but not for a
- *	queue that is not counted.
+ * Context: Process context, may sleep.  Takes cpus_read_lock() if the queue is
+ *	counted.
  */
 void blk_plug_stat_unregister(struct request_queue *q);
 
@@ -156,14 +156,14 @@ int blk_plug_stat_enabled_show(void *data, struct seq_file *m);
 ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 				    size_t count, loff_t *ppos);
 
-/* The counters per CPU of a hardware queue, if its queue is counted. */
+/* The per-CPU counters of a hardware queue, if its queue is counted. */
 static inline struct blk_plug_stat_cpu __percpu *
 blk_plug_stat_cpu(const struct blk_mq_hw_ctx *hctx)
 {
 	return READ_ONCE(hctx->plug_stat_cpu);
 }
 
-/* All of its counters, likewise. */
+/* All counters of a hardware queue, likewise. */
 static inline struct blk_plug_stat *
 blk_plug_stat_of(const struct blk_mq_hw_ctx *hctx)
 {

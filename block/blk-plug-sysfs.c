@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * queue/plug_policy in sysfs, and what became of it in each hctx's directory
- * in debugfs.
+ * queue/plug_policy in sysfs, and what it comes to in each hctx's directory in
+ * debugfs.
  */
 #include <linux/blkdev.h>
 #include <linux/seq_file.h>
@@ -30,8 +30,9 @@ ssize_t blk_plug_policy_show(struct gendisk *disk, char *page)
 }
 
 /*
- * "adaptive" needs memory for each hardware queue, so these must stay.  Who
- * changes their number may wait for a disk to go, and that for this file.
+ * "adaptive" needs memory for each hardware queue, so these must stay.  Do not
+ * wait for the lock: whoever changes their number may wait for a disk to go,
+ * which waits for this file.
  */
 static int blk_plug_policy_set_adaptive(struct request_queue *q)
 {

@@ -11,9 +11,9 @@
 #include "blk-plug-times.h"
 
 /*
- * Without statistics start_time_ns is set for the sake of this alone.  Two
- * kinds of requests keep that of an earlier use: passthrough, and those that a
- * plug has allocated ahead and frees unused, which never had a segment.
+ * Without statistics or an elevator, start_time_ns is set for this alone.  Two
+ * kinds of requests keep the time of an earlier use: passthrough, and requests
+ * that a plug allocates ahead and frees unused, which never had a segment.
  */
 static bool blk_plug_loop_timed(const struct request *rq)
 {
@@ -24,9 +24,10 @@ static bool blk_plug_loop_timed(const struct request *rq)
 }
 
 /*
- * One batch stands for all those that were not picked.  A CPU counts for its
- * own hardware queue: where another one's interrupts have been moved to it,
- * there is nothing to go by, and that queue does as under "always".
+ * Add a batch, weighted to stand for those that were not picked.  A CPU counts
+ * only for the hardware queue that it maps to.  If the interrupts of another
+ * one have been moved here, that queue gets no response times, and does as
+ * under "always".
  */
 static void blk_plug_loop_wait(const struct blk_mq_hw_ctx *hctx,
 			       struct blk_plug_loop *loop, u64 ns,
@@ -41,7 +42,7 @@ static void blk_plug_loop_wait(const struct blk_mq_hw_ctx *hctx,
 	this_cpu_add(cpu->waits, nr * (mask + 1));
 }
 
-/* One in so many batches, less one, of which each has @nr requests. */
+/* A mask: one in mask + 1 batches is picked, if each has @nr requests. */
 static unsigned int blk_plug_loop_mask(const struct blk_plug_loop *loop,
 				       unsigned int nr)
 {
@@ -49,7 +50,7 @@ static unsigned int blk_plug_loop_mask(const struct blk_plug_loop *loop,
 
 	if (!READ_ONCE(loop->sparse))
 		return mask;
-	/* of large batches more, or a sample might have none of them */
+	/* pick more of large batches, or a sample might have none of them */
 	return mask ? mask << 3 | 7 : 3;
 }
 
@@ -67,7 +68,7 @@ void __blk_plug_loop_completed(struct blk_mq_hw_ctx *hctx, const int *tags,
 	mask = blk_plug_loop_mask(loop, nr);
 	if (!blk_plug_loop_picks(rqs[tags[0]], mask))
 		return;
-	/* not the plug's cached time, which would be the submission's */
+	/* not the plug's cached time, which is that of submission */
 	now = ktime_get_ns();
 	for (i = 0; i < nr; i++) {
 		const struct request *rq = rqs[tags[i]];

@@ -2,10 +2,10 @@
 /*
  * Response times for the policy "adaptive", counted on the CPU that completes.
  *
- * They are taken of every batch of completions while the controller compares,
- * of one in 4 while it is parked.  The clock is read once per such batch, and
- * on average not more than once in 4 requests where they complete in smaller
- * batches.
+ * While the controller compares, they are taken of every batch of at least 4
+ * completions; while it is parked, of one in 4.  The clock is read once per
+ * such batch.  Where requests complete in smaller batches, it is read at most
+ * once per 4 requests on average.
  */
 #ifndef BLK_PLUG_TIMES_H
 #define BLK_PLUG_TIMES_H
@@ -24,7 +24,7 @@ void __blk_plug_loop_freed(struct request *rq);
 /*
  * Is @rq one of those whose response time is taken?  One in @mask + 1 is, by
  * chance: the low bits of a time are as good as a die, and need no counter.
- * The tag tells those apart that share the plug's reading of the clock.
+ * The tag tells requests apart that share the plug's clock reading.
  */
 static inline bool blk_plug_loop_picks(const struct request *rq,
 				       unsigned int mask)
@@ -33,7 +33,7 @@ static inline bool blk_plug_loop_picks(const struct request *rq,
 }
 
 /**
- * blk_plug_loop_times - does a request need a start time without statistics?
+ * blk_plug_loop_times - is a start time needed even without statistics?
  * @q: the request's queue, for which iostats is off
  *
  * Context: Any.

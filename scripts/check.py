@@ -81,6 +81,8 @@ GROUPS = {name: Group(*row) for name, *row in (
      bench("crosscheck.py")),
     ("lines", 90, "kernel", "is SUITE=lines of make bench right?",
      bench("lines.py", "--tap")),
+    ("tags", 120, "kernel", "does anybody want for tags more often?",
+     bench("tags.py", "--short")),
     ("lint", 90, "series", "checkpatch, shellcheck, kernel-doc, sparse, W=1",
      script("lint.py")),
 )}

@@ -76,6 +76,14 @@ def settings(variant):
             "accel": os.environ.get("ACCEL") or "auto"}
 
 
+def programs():
+    """SRC:DST of what the guest's busybox lacks: timeout has no --foreground
+    there."""
+    paths = [shutil.which(name) for name in ("timeout", "dmsetup")]
+    return ["%s:%s" % (path, path) for path in guest.libraries(*paths)[0]] + [
+        path + ":/usr/bin/" + os.path.basename(path) for path in paths]
+
+
 def arguments(variant, tests):
     """Of run_kselftest.sh, which reads the timeout from `settings`."""
     words = ["-t block-plug:" + test for test in tests]
@@ -88,9 +96,7 @@ def run(variant, tests):
     """Boot with a job that runs the tests; the boot.Result."""
     return guest.run(
         variant, job=JOB % arguments(variant, tests), name="selftests",
-        files=(INSTALL + ":/kselftest",
-               # busybox has one without --foreground
-               shutil.which("timeout") + ":/usr/bin/timeout"),
+        files=(INSTALL + ":/kselftest", *programs()),
         timeout=900 * (SLOW if variant == "debug" else 1),
         **settings(variant))
 

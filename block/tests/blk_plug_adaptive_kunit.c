@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the controller of the plug policy "adaptive", which is driven
- * by a model of a load: what group size makes which time per request and which
- * response time, and how noisy these are.
+ * KUnit tests of the controller of the plug policy "adaptive".  A model of a
+ * load drives it: which time per request and response time a group size leads
+ * to, and how noisy these are.
  *
- * They are of behaviour: where the controller ends, how much of its time it is
- * elsewhere, what it must survive.  The figures are pooled over several seeds,
- * since any one run may have bad luck.  A row is named for what would break if
- * it failed.
+ * They test behaviour: where the controller ends, how much of its time it
+ * spends elsewhere, what it must survive.  Figures are pooled over several
+ * seeds, since any single run may have bad luck.  A row is named for what would
+ * break if it failed.
  */
 #include <kunit/test.h>
 #include <linux/log2.h>
@@ -25,14 +25,16 @@ enum {
 	SEED		= 20260101,
 	SEEDS		= 8,
 
-	/* Samples until it should know, and during which it must not forget. */
+	/*
+	 * Samples until it should have learnt, and that it must not forget in.
+	 */
 	WARM		= 600,
 	LONG		= 6000,
 
-	/* However long it parks, by then it has looked again. */
+	/* However long it parks, it has tried again by then. */
 	AGAIN		= 20000,
 
-	/* An epoch outside of these would be blind, or deaf. */
+	/* An epoch below would tell too little, one above take too long. */
 	LEAST_EPOCH	= 16,
 	MOST_EPOCH	= 1 << 18,
 
@@ -40,9 +42,9 @@ enum {
 };
 
 /*
- * Thousandths that a group of 1, 2, 4, 8, 16, 32 adds, and that chance adds;
- * time per request and response time of groups of 32; samples that it takes to
- * fall into step again.
+ * For groups of 1, 2, 4, 8, 16, 32: thousandths that they add to the time per
+ * request and to the response time.  Thousandths of noise.  Both times for
+ * groups of 32.  Samples until the load falls into step again.
  */
 struct shape {
 	s16 time[6], wait[6];
@@ -51,7 +53,7 @@ struct shape {
 	u16 heals;
 };
 
-/* 32 of a wide spread return together late: what waits is not in flight. */
+/* Latencies vary widely: what waits for all 32 to return is not in flight. */
 static const struct shape latency_bound = {
 	.time = { -20, -26, -28, -24, -14, 0 },
 	.wait = { -31, -31, -30, -25, -14, 0 },
@@ -59,7 +61,7 @@ static const struct shape latency_bound = {
 	.time_ns = 1500, .wait_ns = 90000,
 };
 
-/* What is sent out earlier waits for the CPU instead. */
+/* Requests that leave earlier wait for the CPU instead. */
 static const struct shape cpu_bound = {
 	.time = { 80, 40, 20, 10, 5, 0 },
 	.wait = { -300, -290, -250, -200, -100, 0 },
@@ -67,7 +69,7 @@ static const struct shape cpu_bound = {
 	.time_ns = 1200, .wait_ns = 150000,
 };
 
-/* Likewise, of a core that has other work as well. */
+/* Likewise, on a core that has other work as well. */
 static const struct shape busy_cpu_bound = {
 	.time = { 80, 40, 20, 10, 5, 0 },
 	.wait = { -300, -290, -250, -200, -100, 0 },
@@ -75,7 +77,7 @@ static const struct shape busy_cpu_bound = {
 	.time_ns = 1200, .wait_ns = 150000,
 };
 
-/* A virtual machine's doorbell is an exit. */
+/* In a virtual machine, a doorbell is an exit. */
 static const struct shape dear_doorbell = {
 	.time = { 1600, 800, 400, 170, 60, 0 },
 	.wait = { 1600, 800, 400, 170, 60, 0 },
@@ -83,7 +85,7 @@ static const struct shape dear_doorbell = {
 	.time_ns = 1500, .wait_ns = 90000,
 };
 
-/* Batches return as one, until they are broken up. */
+/* Batches return as a whole, until they are broken up. */
 static const struct shape lockstep = {
 	.time = { 160, 160, 160, 160, 160, 0 },
 	.wait = { -40, -40, -40, -30, -20, 0 },
@@ -91,7 +93,7 @@ static const struct shape lockstep = {
 	.time_ns = 1000, .wait_ns = 120000,
 };
 
-/* Likewise, but a trial is over long before its harm is. */
+/* Likewise, but the harm lasts much longer than the trial that did it. */
 static const struct shape brittle_lockstep = {
 	.time = { 160, 160, 160, 160, 160, 0 },
 	.wait = { -40, -40, -40, -30, -20, 0 },
@@ -100,7 +102,7 @@ static const struct shape brittle_lockstep = {
 	.heals = 100,
 };
 
-/* Likewise, but it does not show in how regular they are. */
+/* Likewise, but noisier, so that the step does not show in the samples. */
 static const struct shape loose_lockstep = {
 	.time = { 160, 160, 160, 160, 160, 0 },
 	.wait = { -40, -40, -40, -30, -20, 0 },
@@ -108,13 +110,13 @@ static const struct shape loose_lockstep = {
 	.time_ns = 1000, .wait_ns = 120000,
 };
 
-/* The device is the limit: the queue in it is as long as it is. */
+/* The device is the limit: its queue is full whatever the group. */
 static const struct shape saturated = {
 	.time_noise = 10, .wait_noise = 2,
 	.time_ns = 2000, .wait_ns = 250000,
 };
 
-/* 32 submitted, 32 awaited: the first of them works while others are made. */
+/* Submit 32, wait for 32: the first work while the others are prepared. */
 static const struct shape submit_and_wait = {
 	.time = { -33, -36, -34, -28, -14, 0 },
 	.wait = { -33, -36, -34, -28, -14, 0 },
@@ -130,7 +132,7 @@ static const struct shape valley = {
 	.time_ns = 1500, .wait_ns = 90000,
 };
 
-/* 16 and 32 take longer than 8, which the response time does not show. */
+/* 16 and 32 take longer than 8; the response time does not show it. */
 static const struct shape slower_outside = {
 	.time = { 300, 100, 20, -60, -40, 0 },
 	.wait = { 20, 20, 20, 0, 0, 0 },
@@ -138,7 +140,7 @@ static const struct shape slower_outside = {
 	.time_ns = 1500, .wait_ns = 90000,
 };
 
-/* The sooner the better: a device that takes but a few at once. */
+/* The sooner the better: the device takes only a few at once. */
 static const struct shape one_by_one = {
 	.time = { -300, -250, -200, -150, -80, 0 },
 	.wait = { -300, -250, -200, -150, -80, 0 },
@@ -146,7 +148,7 @@ static const struct shape one_by_one = {
 	.time_ns = 3000, .wait_ns = 20000,
 };
 
-/* The same at 8, so that nothing there tells of what 32 has become worth. */
+/* As valley at 8, so that 8 does not show what 32 has become worth. */
 static const struct shape no_valley = {
 	.time = { 300, 100, 20, -80, -150, -200 },
 	.wait = { 300, 100, 20, -80, -150, -200 },
@@ -155,19 +157,19 @@ static const struct shape no_valley = {
 };
 
 /**
- * struct load - a device and who uses it
- * @shape:	what it makes of a group size
- * @time_ns:	time per request of groups of 32
- * @wait_ns:	response time of these
- * @fill:	requests that a plug has at most
- * @merged:	one lookup in so many finds a merge, 0: none
- * @untimed:	no response time is taken
- * @spikes:	one sample in so many takes ten times as long, 0: none
- * @group:	what the requests in flight were sent out in
+ * struct load - a device and its user
+ * @shape:	how it responds to a group size
+ * @time_ns:	time per request in groups of 32
+ * @wait_ns:	response time in groups of 32
+ * @fill:	the most requests in a plug
+ * @merged:	one lookup in this many finds a merge, 0: none
+ * @untimed:	no response times are taken
+ * @spikes:	one sample in this many takes ten times as long, 0: none
+ * @group:	group size in which the requests in flight were sent out
  * @harm:	samples until they are in step again
- * @harmed:	samples so far that were not
+ * @harmed:	samples so far that were out of step
  * @samples:	number of samples so far
- * @rnd:	of its noise
+ * @rnd:	source of its noise
  */
 struct load {
 	const struct shape *shape;
@@ -195,7 +197,7 @@ static struct load load_of(const struct shape *shape, unsigned int seed)
 	return l;
 }
 
-/* About normal, in 1/65536. */
+/* Roughly normally distributed, in 1/65536. */
 static int noise(struct rnd_state *rnd, unsigned int permille)
 {
 	int i, sum = 0;
@@ -230,15 +232,15 @@ static u32 group_felt(struct load *l)
 }
 
 /*
- * The next sample.  After a change it is of what was in flight before: who
- * takes it for the new group size learns the wrong thing.
+ * The next sample.  After a change it still covers what was in flight before:
+ * taking it for the new group size would teach the wrong thing.
  */
 static struct blk_plug_adaptive_sample
 load_sample(struct load *l, const struct blk_plug_adaptive *a)
 {
 	u32 group = min(l->group, l->fill), nr = a->epoch;
 	unsigned int i = ilog2(roundup_pow_of_two(group_felt(l)));
-	/* else only those of some plugs look */
+	/* otherwise only the bios of some plugs look */
 	u32 looks = a->merge ? nr : nr / BLK_PLUG_ADAPTIVE_RARE;
 	struct blk_plug_adaptive_sample s = {
 		.nr = nr,
@@ -256,7 +258,7 @@ load_sample(struct load *l, const struct blk_plug_adaptive *a)
 	return s;
 }
 
-/* What must be true of any controller at any time. */
+/* What must hold for any controller at any time. */
 static void expect_sane(struct kunit *test, const struct blk_plug_adaptive *a)
 {
 	KUNIT_ASSERT_TRUE_MSG(test, is_power_of_2(a->group), "group %u",
@@ -268,7 +270,7 @@ static void expect_sane(struct kunit *test, const struct blk_plug_adaptive *a)
 			      "state %u", a->state);
 }
 
-/* Each change must be told, or nobody hears of it, and nothing else. */
+/* Report each change, or nobody hears of it, and nothing else. */
 static bool decide(struct kunit *test, struct blk_plug_adaptive *a,
 		   const struct blk_plug_adaptive_sample *s)
 {
@@ -281,7 +283,7 @@ static bool decide(struct kunit *test, struct blk_plug_adaptive *a,
 	return a->group != before.group;
 }
 
-/* What samples were taken of, and what was seen in between. */
+/* The group sizes that were sampled, and what else was seen. */
 struct seen {
 	unsigned int samples, changes, parked;
 	unsigned int of[ALWAYS + 1];
@@ -301,7 +303,7 @@ static void run(struct kunit *test, struct load *l, struct blk_plug_adaptive *a,
 	}
 }
 
-/* The samples of groups from @lo to @hi, in percent. */
+/* Samples of groups from @lo to @hi, in percent. */
 static unsigned int share(const struct seen *seen, unsigned int lo,
 			  unsigned int hi)
 {
@@ -312,7 +314,7 @@ static unsigned int share(const struct seen *seen, unsigned int lo,
 	return nr * 100 / seen->samples;
 }
 
-/* The seed, and what it led to. */
+/* Print the seed and what it led to. */
 static void report(struct kunit *test, const struct seen *seen)
 {
 	kunit_info(test, "seed %u: %u changes, parked %u of %u", SEED,
@@ -334,7 +336,7 @@ struct shape_case {
 static const struct shape_case shape_cases[] = {
 	{ "latency_gain_is_lost_in_noise", &latency_bound, 1, 16, 70 },
 	{ "cpu_bound_trusts_response_time", &cpu_bound, 32, 32, 95 },
-	/* half a percent, which is what 16 costs there, is lost in noise */
+	/* 16 costs half a percent there, which is lost in the noise */
 	{ "busy_cpu_bound_trusts_response_time", &busy_cpu_bound, 16, 32, 95 },
 	{ "doorbells_are_dear", &dear_doorbell, 32, 32, 95 },
 	{ "lockstep_is_broken", &lockstep, 32, 32, 95 },
@@ -373,8 +375,8 @@ static void blk_plug_adaptive_test_shape(struct kunit *test)
 }
 
 /*
- * A gain of 2% where samples vary by 5%: few may miss it at first and park, for
- * that is for long.
+ * Gains 2% where samples vary by 5%: few runs may miss that at first and park,
+ * since they park for long.
  */
 static void blk_plug_adaptive_test_first_trials(struct kunit *test)
 {
@@ -401,7 +403,7 @@ struct later_case {
 	unsigned int lo, hi;
 };
 
-/* Nothing changes for the group in use. */
+/* For the group in use, nothing changes. */
 static const struct later_case later_cases[] = {
 	{ "smaller_would_be_better_now", &saturated, &valley, 8, 16 },
 	{ "home_would_be_better_now", &valley, &no_valley, 32, 32 },
@@ -409,7 +411,7 @@ static const struct later_case later_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(later, later_cases, name);
 
-/* Parked is not asleep. */
+/* A parked controller still notices what has become better. */
 static void blk_plug_adaptive_test_later(struct kunit *test)
 {
 	const struct later_case *c = test->param_value;
@@ -436,7 +438,7 @@ struct step_case {
 	unsigned int time_ns, wait_ns;
 };
 
-/* From 1500 and 90000. */
+/* Changes from 1500 and 90000. */
 static const struct step_case step_cases[] = {
 	{ "twice_as_fast", 750, 45000 },
 	{ "ten_times_as_fast", 150, 9000 },
@@ -461,7 +463,7 @@ static void run_until_parked(struct kunit *test, struct load *l,
 	KUNIT_ASSERT_EQ(test, a->state, BLK_PLUG_ADAPTIVE_PARKED);
 }
 
-/* Another load has nothing in common with that which was learnt. */
+/* What was learnt about one load must not be used for another. */
 static void blk_plug_adaptive_test_step(struct kunit *test)
 {
 	const struct step_case *c = test->param_value;
@@ -485,7 +487,7 @@ static void blk_plug_adaptive_test_step(struct kunit *test)
 	KUNIT_EXPECT_GE(test, share(&seen, 8, 16), 90);
 }
 
-/* The first sample may be of a burst: it is no measure of the others. */
+/* The first sample may be of a burst: do not measure others by it. */
 static void blk_plug_adaptive_test_first_sample(struct kunit *test)
 {
 	struct blk_plug_adaptive_sample s = {
@@ -501,7 +503,7 @@ static void blk_plug_adaptive_test_first_sample(struct kunit *test)
 
 		blk_plug_adaptive_init(&a, 0);
 		decide(test, &a, &s);
-		/* before the first park ends, which would measure anew */
+		/* stop before the first park ends, which would measure anew */
 		run(test, &l, &a, 100, &warm);
 		run(test, &l, &a, 100, &seen);
 	}
@@ -509,7 +511,7 @@ static void blk_plug_adaptive_test_first_sample(struct kunit *test)
 	KUNIT_EXPECT_GE(test, share(&seen, 8, 16), 90);
 }
 
-/* Nor is what it was at first one of a load that has come far from it. */
+/* Nor measure a load by its first samples once it has come far from them. */
 static void blk_plug_adaptive_test_creeps(struct kunit *test)
 {
 	struct load l = load_of(&saturated, 0);
@@ -530,7 +532,7 @@ static void blk_plug_adaptive_test_creeps(struct kunit *test)
 	KUNIT_EXPECT_GE(test, share(&seen, 8, 16), 90);
 }
 
-/* What another load gains must not be taken for the gain of what is tried. */
+/* A change of load during a trial must not pass for a gain of the trial. */
 static void blk_plug_adaptive_test_change_in_trial(struct kunit *test)
 {
 	struct blk_plug_adaptive a;
@@ -552,7 +554,7 @@ static void blk_plug_adaptive_test_change_in_trial(struct kunit *test)
 	KUNIT_EXPECT_GE(test, share(&seen, 32, 32), 85);
 }
 
-/* What was tried under the load before says nothing about the next one. */
+/* What was tried under one load says nothing about the next. */
 static void blk_plug_adaptive_test_change_in_measure(struct kunit *test)
 {
 	struct blk_plug_adaptive a;
@@ -577,7 +579,7 @@ static void blk_plug_adaptive_test_change_in_measure(struct kunit *test)
 	KUNIT_EXPECT_GE(test, share(&seen, 8, 16), 80);
 }
 
-/* A trial must not last for ever where nothing tells how it goes. */
+/* A trial must not last for ever if no response times tell how it goes. */
 static void blk_plug_adaptive_test_untimed_in_trial(struct kunit *test)
 {
 	struct load l = load_of(&valley, 0);
@@ -594,7 +596,7 @@ static void blk_plug_adaptive_test_untimed_in_trial(struct kunit *test)
 	KUNIT_EXPECT_NE(test, a.state, BLK_PLUG_ADAPTIVE_TRY);
 }
 
-/* A size that was set by hand stays; what merges is seen as ever. */
+/* A size that was set by hand stays; merges are still noticed. */
 static void blk_plug_adaptive_test_pinned(struct kunit *test)
 {
 	struct load l = load_of(&valley, 0);
@@ -664,7 +666,7 @@ static const struct bad_case bad_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bad, bad_cases, name);
 
-/* Three in a row change nothing; four are no accident, and mean "always". */
+/* Three in a row change nothing; four are no accident and mean "always". */
 static void blk_plug_adaptive_test_bad(struct kunit *test)
 {
 	const struct bad_case *c = test->param_value;
@@ -689,7 +691,7 @@ static void blk_plug_adaptive_test_bad(struct kunit *test)
 	KUNIT_EXPECT_NE(test, a.state, BLK_PLUG_ADAPTIVE_PARKED);
 }
 
-/* Without response times it can not compare, but must not lose its way. */
+/* Without response times it cannot compare, but must not lose its way. */
 static void blk_plug_adaptive_test_untimed(struct kunit *test)
 {
 	struct load l = load_of(&valley, 0);
@@ -732,7 +734,7 @@ static const struct spike_case spike_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(spike, spike_cases, name);
 
-/* Samples of ten times the usual: what can not be measured is not touched. */
+/* Some samples take ten times as long: do not touch what cannot be measured. */
 static void blk_plug_adaptive_test_spikes(struct kunit *test)
 {
 	const struct spike_case *c = test->param_value;
@@ -752,7 +754,7 @@ static void blk_plug_adaptive_test_spikes(struct kunit *test)
 	KUNIT_EXPECT_LE(test, seen.changes, seen.samples / 10);
 }
 
-/* Any number of any size, the small and the largest more often. */
+/* Numbers of any size, small ones and the largest more often. */
 static u64 hostile_number(struct rnd_state *rnd)
 {
 	u64 r = (u64)prandom_u32_state(rnd) << 32 | prandom_u32_state(rnd);
@@ -769,7 +771,7 @@ static u64 hostile_number(struct rnd_state *rnd)
 	}
 }
 
-/* Mostly such that it makes sense, else nothing but the first check is hit. */
+/* Mostly sensible, or nothing but the first check would be hit. */
 static void hostile_sample(struct rnd_state *rnd,
 			   struct blk_plug_adaptive_sample *s)
 {
@@ -803,11 +805,11 @@ static void blk_plug_adaptive_test_hostile(struct kunit *test)
 		hostile_sample(&rnd, &s);
 		changes += decide(test, &a, &s);
 	}
-	/* Otherwise the samples would have shown nothing. */
+	/* Otherwise the samples have tested nothing. */
 	KUNIT_EXPECT_GT(test, changes, 100);
 }
 
-/* The same size for long enough that things move, then another one. */
+/* Stay with one load for long enough that things move, then take another. */
 static void blk_plug_adaptive_test_hostile_stretches(struct kunit *test)
 {
 	struct load l = load_of(&valley, 0);
@@ -829,9 +831,9 @@ static void blk_plug_adaptive_test_hostile_stretches(struct kunit *test)
 	KUNIT_EXPECT_GT(test, seen.changes, 0);
 }
 
-/* --- merges, first, plugs that do not fill -------------------------------- */
+/* --- merges, the start, plugs that do not fill ---------------------------- */
 
-/* It begins as "always", which is right wherever nothing is known. */
+/* It starts as "always", which is right while nothing is known. */
 static void blk_plug_adaptive_test_init(struct kunit *test)
 {
 	struct blk_plug_adaptive a;
@@ -844,7 +846,7 @@ static void blk_plug_adaptive_test_init(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a.state, BLK_PLUG_ADAPTIVE_MEASURE);
 }
 
-/* Lookups stop where they find nothing, and come back, whatever the group. */
+/* Lookups stop if they find nothing, and come back, whatever the group. */
 static void blk_plug_adaptive_test_merge(struct kunit *test)
 {
 	static const struct shape *const shapes[] = { &saturated, &valley };
@@ -867,7 +869,7 @@ static void blk_plug_adaptive_test_merge(struct kunit *test)
 	}
 }
 
-/* Where all leave alone, too, merges show in the plugs that look for them. */
+/* Even if requests leave singly, plugs that look for merges find them. */
 static void blk_plug_adaptive_test_merge_of_ones(struct kunit *test)
 {
 	struct load l = load_of(&one_by_one, 0);
@@ -882,7 +884,7 @@ static void blk_plug_adaptive_test_merge_of_ones(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, a.merge);
 }
 
-/* One in 32 of those that have looked is the limit, however few these are. */
+/* The limit is one merge in 32 lookups, however few of these there are. */
 static void blk_plug_adaptive_test_merge_limit(struct kunit *test)
 {
 	static const struct {
@@ -908,7 +910,7 @@ static void blk_plug_adaptive_test_merge_limit(struct kunit *test)
 	}
 }
 
-/* A sample in which no plug was flushed knows nothing of merges. */
+/* A sample without a flush says nothing about merges. */
 static void blk_plug_adaptive_test_no_flushes(struct kunit *test)
 {
 	struct blk_plug_adaptive_sample s;
@@ -947,7 +949,7 @@ static const struct fill_case fill_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(fill, fill_cases, name);
 
-/* What no plug fills is as good as 32: a trial of it costs, and shows chance */
+/* A group that no plug fills equals 32: trying it costs, and shows chance. */
 static void blk_plug_adaptive_test_fill(struct kunit *test)
 {
 	const struct fill_case *c = test->param_value;
@@ -962,7 +964,7 @@ static void blk_plug_adaptive_test_fill(struct kunit *test)
 	report(test, &seen);
 	for (group = c->fill; group < ALWAYS; group++)
 		KUNIT_EXPECT_EQ_MSG(test, seen.of[group], 0, "group %u", group);
-	/* but what makes a difference is tried */
+	/* but try what makes a difference */
 	KUNIT_EXPECT_EQ(test, seen.of[ALWAYS] < seen.samples, c->fill > 1);
 }
 

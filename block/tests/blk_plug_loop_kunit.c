@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit tests of what the plug policy "adaptive" counts, when it samples, and
- * what submitters get to see of the controller.  What the controller makes of
- * a sample is tested on its own.  A row is named for what would break if it
- * failed.
+ * what submitters see of the controller.  What the controller makes of a sample
+ * is tested on its own.  A row is named for what would break if it failed.
  */
 #include <kunit/test.h>
 #include <linux/blkdev.h>
@@ -21,16 +20,16 @@
 
 enum {
 	REQUESTS	= 4,
-	/* a CPU tells of its I/Os once in so many */
+	/* a CPU reports its I/Os once in this many */
 	FOLD		= 128,
 };
 
-/* Of the hardware queues.  Not the first type: that would hide an index. */
+/* The type of the hardware queues; the first one might hide a missing index. */
 #define TYPE	HCTX_TYPE_READ
 
 /*
- * A queue on "adaptive", whose only hardware queue is the first one.  All CPUs
- * map to it.
+ * A queue on "adaptive".  The first hardware queue is its only one, and all
+ * CPUs map to it.
  */
 struct fake {
 	struct request_queue q;
@@ -124,7 +123,7 @@ static void fake_queue(struct kunit *test, struct fake *f)
 	KUNIT_ASSERT_NOT_NULL(test, f->q.queue_ctx);
 }
 
-/* Nothing has been allocated for its loops. */
+/* A queue whose loops have not been allocated. */
 static struct fake *fake_bare(struct kunit *test)
 {
 	struct fake *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
@@ -141,7 +140,7 @@ static struct fake *fake_bare(struct kunit *test)
 	return f;
 }
 
-/* The test stays on one CPU, whose counters are f->count. */
+/* Keeps the test on one CPU, whose counters are f->count. */
 static struct fake *fake_alloc(struct kunit *test)
 {
 	const struct cpumask *here = cpumask_of(raw_smp_processor_id());
@@ -161,8 +160,8 @@ static void sent(struct fake *f, unsigned int nr, unsigned int merged)
 }
 
 /*
- * As if the last sample had been just now, a millisecond ago, with the counters
- * as they are.
+ * Pretend that the last sample ended a millisecond ago, with the counters as
+ * they are.
  */
 static void start_epoch(struct fake *f, u32 epoch)
 {
@@ -178,7 +177,7 @@ static void start_epoch(struct fake *f, u32 epoch)
 	f->loop->next = atomic_read(&f->loop->folded) + epoch;
 }
 
-/* A sample that makes sense, of requests that took 100 us each. */
+/* Take a sensible sample, of requests that took 100 us each. */
 static void take_sample(struct kunit *test, struct fake *f,
 			unsigned int merged)
 {
@@ -205,7 +204,7 @@ static const struct alloc_case alloc_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(alloc, alloc_cases, name);
 
-/* Most queues never need the memory. */
+/* A queue that gains nothing from "adaptive" must not allocate for it. */
 static void blk_plug_loop_test_alloc(struct kunit *test)
 {
 	const struct alloc_case *c = test->param_value;
@@ -220,7 +219,9 @@ static void blk_plug_loop_test_alloc(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, !!f->other.plug_loop, c->gets);
 }
 
-/* To set the mode again must not lose what there is, nor miss a new one. */
+/*
+ * Setting the mode again must neither lose what is there nor miss a new hctx.
+ */
 static void blk_plug_loop_test_alloc_again(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -238,7 +239,7 @@ static void blk_plug_loop_test_alloc_again(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, f->other.plug_loop->cpu == cpu);
 }
 
-/* A queue that has never been on "adaptive" has nothing, also when it grows. */
+/* A queue never on "adaptive" allocates nothing, even when it grows. */
 static void blk_plug_loop_test_new_hctx(struct kunit *test)
 {
 	struct fake *f = fake_bare(test);
@@ -252,7 +253,7 @@ static void blk_plug_loop_test_new_hctx(struct kunit *test)
 			BLK_PLUG_ADAPTIVE_MAX_GROUP);
 }
 
-/* A hardware queue that is reused has nothing of its former life. */
+/* A reused hardware queue must keep nothing of its former life. */
 static void blk_plug_loop_test_reused_hctx(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -272,7 +273,7 @@ static void blk_plug_loop_test_reused_hctx(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->controller.group,
 			BLK_PLUG_ADAPTIVE_MAX_GROUP);
 
-	/* what the CPUs have counted before is no part of its first sample */
+	/* what CPUs counted before must not be in its first sample */
 	sent(f, FOLD, 0);
 	KUNIT_EXPECT_EQ(test, loop->sample.nr, 0);
 	epoch = roundup(loop->controller.epoch, FOLD);
@@ -323,7 +324,7 @@ static void blk_plug_loop_test_counts(struct kunit *test)
 
 struct fold_case {
 	const char *name;
-	u32 before;			/* this CPU has sent so many */
+	u32 before;			/* sent by this CPU so far */
 	unsigned int nr, merged;
 	u32 folded;
 };
@@ -357,7 +358,7 @@ static void blk_plug_loop_test_fold(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->loop->sample.nr, 0);
 }
 
-/* A time before @ns at which mask @picks picks a request, and @leaves not. */
+/* A start time up to @ns that mask @picks picks and mask @leaves does not. */
 static u64 start_time(u64 ns, unsigned int picks, unsigned int leaves)
 {
 	struct request rq = { .start_time_ns = ns };
@@ -368,7 +369,7 @@ static u64 start_time(u64 ns, unsigned int picks, unsigned int leaves)
 	return rq.start_time_ns;
 }
 
-/* All requests complete, which are picked if any is, and one more time one. */
+/* Complete all requests together, then one alone; any mask picks them. */
 static void complete_all_requests(struct fake *f)
 {
 	u64 start = start_time(ktime_get_ns() - NSEC_PER_MSEC, 0xff, 0);
@@ -399,7 +400,7 @@ static const struct uncounted_case uncounted_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(uncounted, uncounted_cases, name);
 
-/* Other modes have nothing to learn, and without memory nobody has. */
+/* Other modes do not count; without memory, nobody does. */
 static void blk_plug_loop_test_uncounted(struct kunit *test)
 {
 	const struct uncounted_case *c = test->param_value;
@@ -419,7 +420,7 @@ static void blk_plug_loop_test_uncounted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, !!f->count->wait, c->counts);
 }
 
-/* To which hardware queue this CPU maps. */
+/* Which hardware queue this CPU maps to. */
 enum maps { NONE, OWN, OTHER };
 
 struct foreign_case {
@@ -438,7 +439,7 @@ static const struct foreign_case foreign_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(foreign, foreign_cases, name);
 
-/* Another CPU's counters are another hardware queue's: see its sample. */
+/* A completion on another hctx's CPU must not get into that hctx's sample. */
 static void blk_plug_loop_test_foreign(struct kunit *test)
 {
 	const struct foreign_case *c = test->param_value;
@@ -450,7 +451,7 @@ static void blk_plug_loop_test_foreign(struct kunit *test)
 	complete_all_requests(f);
 	KUNIT_EXPECT_EQ(test, !!f->count->waits, c->counts);
 	KUNIT_EXPECT_EQ(test, !!f->count->wait, c->counts);
-	/* who submits knows whose request it is */
+	/* a submitter knows whose request it is, wherever it runs */
 	sent(f, 8, 0);
 	KUNIT_EXPECT_EQ(test, f->count->sent, 8);
 }
@@ -475,7 +476,7 @@ static const struct due_case due_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(due, due_cases, name);
 
-/* An epoch of 512 I/Os, of which all but one flush have been sent out. */
+/* In an epoch of 512 I/Os, all have been sent out but those of one flush. */
 static struct fake *fake_almost_due(struct kunit *test)
 {
 	const struct due_case *c = test->param_value;
@@ -498,7 +499,7 @@ static struct fake *fake_almost_due(struct kunit *test)
 	return f;
 }
 
-/* A sample is taken when due, neither before nor twice, and of all of it. */
+/* A sample is taken when due, not before, not twice, and covers all of it. */
 static void blk_plug_loop_test_due(struct kunit *test)
 {
 	const struct due_case *c = test->param_value;
@@ -524,7 +525,7 @@ static void blk_plug_loop_test_due(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->next, next);
 }
 
-/* The next one is of what came after this one alone. */
+/* The next sample covers only what came after this one. */
 static void blk_plug_loop_test_next(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -541,7 +542,7 @@ static void blk_plug_loop_test_next(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns, 0);
 }
 
-/* A sum of response times that wraps, as it does where longs are short. */
+/* A sum of response times may wrap, as it does where longs have 32 bits. */
 static void blk_plug_loop_test_wait_wraps(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -551,14 +552,14 @@ static void blk_plug_loop_test_wait_wraps(struct kunit *test)
 	f->count->wait += 3000;
 	sent(f, FOLD, 0);
 	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns, 3000 * 256);
-	/* more than 32 bits of ns, less of 256 ns */
+	/* more than 32 bits in ns, but not in 256 ns */
 	start_epoch(f, FOLD);
 	f->count->wait += 1UL << 30;
 	sent(f, FOLD, 0);
 	KUNIT_EXPECT_EQ(test, f->loop->sample.wait_ns, 1ULL << 38);
 }
 
-/* Each CPU that maps to the hardware queue counts for it, and no other one. */
+/* A sample adds up the CPUs that map to the hardware queue, and no others. */
 static void blk_plug_loop_test_cpus(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -593,7 +594,7 @@ static void blk_plug_loop_test_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->loop->total.nr, 0);
 }
 
-/* Who finds another at it goes on, and the sample is not lost. */
+/* If another CPU holds the lock, go on; the sample must not be lost. */
 static void blk_plug_loop_test_busy(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -651,7 +652,7 @@ static void blk_plug_loop_test_decision(struct kunit *test)
 	f->hctx.plug_loop = f->loop;
 }
 
-/* In a learnt state, almost at the end of an epoch of 512. */
+/* Has learnt something, and is near the end of an epoch of 512. */
 static void learn(struct fake *f)
 {
 	start_epoch(f, 512);
@@ -663,7 +664,7 @@ static void learn(struct fake *f)
 	sent(f, 397, 3);
 }
 
-/* What was learnt before is forgotten, and what was counted before, too. */
+/* A restart forgets what was learnt before, and what was counted. */
 static void blk_plug_loop_test_restart(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -693,7 +694,7 @@ static void blk_plug_loop_test_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->sample.wait_ns, 0);
 }
 
-/* One restart starts anew once. */
+/* One restart must start anew only once. */
 static void blk_plug_loop_test_restart_once(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -707,7 +708,7 @@ static void blk_plug_loop_test_restart_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->loop->decision & BLK_PLUG_LOOP_GROUP, 8);
 }
 
-/* Submitters see the controller as it is after the sample. */
+/* Submitters must see what the controller decided on the sample. */
 static void blk_plug_loop_test_publish(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -722,18 +723,18 @@ static void blk_plug_loop_test_publish(struct kunit *test)
 				(c->merge ? 0 : BLK_PLUG_LOOP_RANDOM));
 		seen |= BIT(c->merge);
 	}
-	/* or the above has shown little */
+	/* or the above has tested little */
 	KUNIT_EXPECT_EQ(test, seen, BIT(false) | BIT(true));
 }
 
-/* Parked, the loop takes few response times; it must not stay at that. */
+/* A parked loop takes few response times, and must take more afterwards. */
 static void blk_plug_loop_test_sparse(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
 	struct blk_plug_adaptive *c = &f->loop->controller;
 	unsigned int i;
 
-	/* while it is pinned, the controller keeps its state */
+	/* the controller keeps its state while it is pinned */
 	blk_plug_adaptive_init(c, 8);
 	for (i = 0; i < 2 * BLK_PLUG_ADAPTIVE_STATES; i++) {
 		c->state = i % BLK_PLUG_ADAPTIVE_STATES;
@@ -752,7 +753,7 @@ static void restart_and_renew(struct kunit *test, struct fake *f)
 	KUNIT_ASSERT_EQ(test, f->loop->resets, f->q.plug_policy_resets);
 }
 
-/* The group set by hand stays, until it is released by hand. */
+/* A group set by hand stays until it is released by hand. */
 static void blk_plug_loop_test_pinned(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -773,7 +774,7 @@ static void blk_plug_loop_test_pinned(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, f->loop->controller.pinned);
 }
 
-/* Whether bios look for a merge is not set by hand. */
+/* A pin must not decide whether bios look for merges. */
 static void blk_plug_loop_test_pinned_looks(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -800,7 +801,7 @@ static void blk_plug_loop_test_merges_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->decision, 8);
 }
 
-/* On each CPU one plug in 32 looks for merges all the same. */
+/* On each CPU, one plug in 32 looks for merges anyway. */
 static void blk_plug_loop_test_probes(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -818,7 +819,7 @@ static void blk_plug_loop_test_probes(struct kunit *test)
 struct timed_case {
 	const char *name;
 	bool io_stat;			/* of the queue */
-	u8 counted;			/* requests with IO_STAT, a bit each */
+	u8 counted;			/* bit mask of requests with IO_STAT */
 	u8 passthrough, unused;		/* likewise */
 	unsigned int picks, leaves;	/* masks: a larger one picks fewer */
 	bool sparse;
@@ -845,7 +846,7 @@ static const struct timed_case timed_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(timed, timed_cases, name);
 
-/* Fills in the requests; returns the sum of the times from start to @now. */
+/* Fills in requests; returns the sum of the times from their start to @now. */
 static u64 fake_times(struct fake *f, const struct timed_case *c, u64 now)
 {
 	u64 sum = 0;
@@ -871,7 +872,7 @@ static u64 fake_times(struct fake *f, const struct timed_case *c, u64 now)
 	return sum;
 }
 
-/* One without a start time must not add all the time since then. */
+/* A request without a start time must not add all the time since boot. */
 static void blk_plug_loop_test_completed(struct kunit *test)
 {
 	const struct timed_case *c = test->param_value;
@@ -888,7 +889,7 @@ static void blk_plug_loop_test_completed(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->count->wait, 0);
 		return;
 	}
-	/* it may stand for others that were not picked */
+	/* the batch may stand for others that were not picked */
 	weight = f->count->waits / c->waits;
 	KUNIT_EXPECT_GE(test, weight, 1);
 	KUNIT_EXPECT_EQ(test, f->count->waits, weight * c->waits);
@@ -897,7 +898,7 @@ static void blk_plug_loop_test_completed(struct kunit *test)
 			weight * (least + c->waits * spent) >> 8);
 }
 
-/* One that is freed alone counts like a batch of one. */
+/* A request that is freed alone counts like a batch of one. */
 static void blk_plug_loop_test_freed(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -918,14 +919,14 @@ static void blk_plug_loop_test_freed(struct kunit *test)
 	KUNIT_EXPECT_LE(test, f->count->wait,
 			weight * (ktime_get_ns() - start) >> 8);
 
-	/* how many are picked is for the loop to say, but parked few are */
+	/* the loop decides how many it picks, but few while parked */
 	f->loop->sparse = true;
 	f->rq[0].start_time_ns = start_time(now, 0, 1);
 	__blk_plug_loop_freed(&f->rq[0]);
 	KUNIT_EXPECT_EQ(test, f->count->waits, weight);
 }
 
-/* Those picked stand for all, in batches of any size, parked or not. */
+/* Weights must make up for the unpicked, in any batch size, parked or not. */
 static void blk_plug_loop_test_stand_for_all(struct kunit *test)
 {
 	enum { BATCHES = 1 << 14 };
@@ -951,7 +952,7 @@ static void blk_plug_loop_test_stand_for_all(struct kunit *test)
 	}
 }
 
-/* One in so many is picked, or the clock is read too often, or never. */
+/* One in mask + 1 is picked: not more, as it reads the clock, nor none. */
 static void blk_plug_loop_test_picks(struct kunit *test)
 {
 	static const unsigned int masks[] = { 0, 1, 3, 7, 15, 63, 127 };
@@ -964,7 +965,7 @@ static void blk_plug_loop_test_picks(struct kunit *test)
 		expected = TIMES / (masks[i] + 1);
 		picked = 0;
 		for (ns = 0; ns < TIMES; ns++) {
-			/* as regular as a submitter may be */
+			/* as regular as a submitter can be */
 			rq.start_time_ns = 1000000000000ULL + ns * 1024;
 			picked += blk_plug_loop_picks(&rq, masks[i]);
 		}
@@ -988,7 +989,7 @@ static void blk_plug_loop_test_picks_by_tag(struct kunit *test)
 	KUNIT_EXPECT_LE(test, picked, TAGS / 4 * 11 / 10);
 }
 
-/* Without statistics the start time costs something: only for "adaptive". */
+/* Without statistics, only "adaptive" must pay for a start time. */
 static void blk_plug_loop_test_times(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);

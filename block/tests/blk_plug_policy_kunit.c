@@ -54,7 +54,7 @@ static void blk_plug_policy_test_parse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, blk_plug_policy_parse(c->text), c->mode);
 }
 
-/* A text as long as sysfs can hand over must neither match nor be overrun. */
+/* The longest text that sysfs can pass must neither match nor be overrun. */
 static void blk_plug_policy_test_parse_page(struct kunit *test)
 {
 	char *page = kunit_kzalloc(test, SZ_4K + 1, GFP_KERNEL);
@@ -121,7 +121,7 @@ enum { REQUESTS = 64 };
 
 /*
  * A queue with a hardware queue of each type, another queue, and a plug that
- * holds one 4K read at sector 1000, as far as the decisions look at them.
+ * holds one 4K read at sector 1000.  Only what the decisions look at is set.
  */
 struct fake {
 	struct request_queue q, other_q;
@@ -246,14 +246,14 @@ static void empty_plug(struct fake *f)
 	f->plug.rq_count = 0;
 }
 
-/* As the hardware queue's controller may decide. */
+/* Pretend that the controller of the hardware queue has decided this. */
 static void decide(struct fake *f, unsigned int decision)
 {
 	f->hctx[0].plug_loop->resets = f->q.plug_policy_resets;
 	f->hctx[0].plug_loop->decision = decision;
 }
 
-/* One plug in 32 is filled as if merges were found: is it the next one? */
+/* One plug in 32 is filled as if merges were found: set if the next is. */
 static void probe(struct fake *f, bool next)
 {
 	enum hctx_type type = f->hctx[0].type;
@@ -263,7 +263,7 @@ static void probe(struct fake *f, bool next)
 		per_cpu_ptr(f->q.plug_loop_cpu, cpu)[type].flushes = !next;
 }
 
-/* All keys are on in between. */
+/* Turn all static keys on, until keys_off(). */
 static void keys_on(void)
 {
 	static_branch_inc(&blk_plug_policy_key);
@@ -289,7 +289,7 @@ struct merge_case {
 	bool looks;
 };
 
-/* "adaptive" in groups of 8: merges were found lately, or none were. */
+/* "adaptive" in groups of 8: merges were found lately, or were not. */
 #define FOUND	8
 #define RANDOM	(BLK_PLUG_POLICY_RANDOM | 8)
 #define MIXED	(BLK_PLUG_POLICY_MIXED | BLK_PLUG_POLICY_SIZE)
@@ -579,7 +579,7 @@ static void blk_plug_policy_test_make_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rq_list_empty(&f->plug.mq_list), c->sends);
 }
 
-/* As blk_add_rq_to_plug() does. */
+/* Add the next request as blk_add_rq_to_plug() does. */
 static void submit(struct fake *f)
 {
 	struct request *rq = &f->rq[f->submitted % REQUESTS];
@@ -592,7 +592,7 @@ static void submit(struct fake *f)
 	f->plug.rq_count++;
 }
 
-/* How many it takes until the policy sends some; 0 if it leaves all held. */
+/* Requests until the policy sends some; 0 if it leaves all held. */
 static unsigned int submit_until_sent(struct fake *f)
 {
 	unsigned int nr;
@@ -610,7 +610,7 @@ struct stream_case {
 	const char *name;
 	enum blk_plug_policy_mode mode;
 	unsigned int decision;
-	unsigned int group;		/* 0: the policy lets the plug hold */
+	unsigned int group;		/* 0: the plug may hold all */
 	unsigned int waits;		/* a full group waits for one more */
 };
 
@@ -636,7 +636,7 @@ static const struct stream_case stream_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(stream, stream_cases, name);
 
-/* Requests at random places, from the empty plug to the second group. */
+/* Random requests, from an empty plug to the second group. */
 static void blk_plug_policy_test_stream(struct kunit *test)
 {
 	const struct stream_case *c = test->param_value;
@@ -678,7 +678,7 @@ static const struct bind_case bind_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bind, bind_cases, name);
 
-/* The first request brings the decision, and it stays until the plug leaves. */
+/* The first request binds the plug, which stays so until it is flushed. */
 static void blk_plug_policy_test_bind(struct kunit *test)
 {
 	const struct bind_case *c = test->param_value;
@@ -687,7 +687,7 @@ static void blk_plug_policy_test_bind(struct kunit *test)
 	decide(f, c->decision);
 	probe(f, c->probe);
 	empty_plug(f);
-	/* of what it has held before */
+	/* left from what it held before */
 	f->plug.policy = BLK_PLUG_POLICY_RANDOM;
 	fake_fill(f, &f->rq[1], 8, SZ_4K);
 	blk_plug_policy_fills(&f->plug, &f->rq[1]);
@@ -716,7 +716,7 @@ static const struct unbound_case unbound_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(unbound, unbound_cases, name);
 
-/* Such a plug does as under "always", also if the one before was bound. */
+/* These plugs do as under "always", even if they were bound before. */
 static void blk_plug_policy_test_unbound(struct kunit *test)
 {
 	const struct unbound_case *c = test->param_value;
@@ -741,7 +741,7 @@ static void blk_plug_policy_test_unbound(struct kunit *test)
 	f->hctx[0].plug_loop = loop;
 }
 
-/* The gate without a call must not hold back what the call would let go. */
+/* The inline gate must not hold back what the call would let go. */
 static void blk_plug_policy_test_within(struct kunit *test)
 {
 	struct fake *f = fake_adaptive(test);
@@ -759,13 +759,13 @@ static void blk_plug_policy_test_within(struct kunit *test)
 					    "%u held, group %u", held, group);
 		}
 	}
-	/* the first of a plug has yet to bind it */
+	/* the first request has yet to bind the plug */
 	f->plug.policy = BLK_PLUG_POLICY_RANDOM;
 	f->plug.rq_count = 0;
 	KUNIT_EXPECT_FALSE(test, blk_plug_policy_within(&f->plug));
 }
 
-/* Nor must that of "seq-small". */
+/* Nor must the gate of "seq-small". */
 static void blk_plug_policy_test_may_fill(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -786,7 +786,7 @@ static void blk_plug_policy_test_may_fill(struct kunit *test)
 	}
 }
 
-/* With a second queue in it, a plug does as under "always". */
+/* A plug that gets a second queue does as under "always". */
 static void blk_plug_policy_test_mix(struct kunit *test)
 {
 	struct fake *f = fake_adaptive(test);
@@ -809,7 +809,7 @@ static void blk_plug_policy_test_mix(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.policy, 0);
 }
 
-/* Also where no queue is on "adaptive": what comes next is one queue's. */
+/* A flush ends this even if no queue is on "adaptive". */
 static void blk_plug_policy_test_mix_ends(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -821,7 +821,7 @@ static void blk_plug_policy_test_mix_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.policy, 0);
 }
 
-/* What all CPUs have counted for a hardware queue. */
+/* What all CPUs have counted for a hardware queue, added up. */
 static struct blk_plug_loop_cpu counted(const struct fake *f,
 					enum hctx_type type)
 {
@@ -856,7 +856,7 @@ struct flushed_case {
 	u8 policy, merged;
 	unsigned int held;
 	unsigned int flushes, sent;
-	u8 after;		/* of the plug's policy is kept */
+	u8 after;		/* what the plug's policy becomes */
 };
 
 static const struct flushed_case flushed_cases[] = {
@@ -876,7 +876,7 @@ static const struct flushed_case flushed_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(flushed, flushed_cases, name);
 
-/* A flush is counted once, and opens the next filling. */
+/* A flush is counted once, and lets the next request bind the plug. */
 static void blk_plug_policy_test_flushed(struct kunit *test)
 {
 	const struct flushed_case *c = test->param_value;
@@ -897,7 +897,9 @@ static void blk_plug_policy_test_flushed(struct kunit *test)
 
 struct mixed_case {
 	const char *name;
-	/* the requests: A, B, C of a hardware queue each, X of another queue */
+	/*
+	 * a letter per request: A, B, C by hardware queue, X for another queue
+	 */
 	const char *held;
 	unsigned int merged;
 	bool elevator;
@@ -940,7 +942,7 @@ static void fake_hold(struct fake *f, char queue)
 	rq_list_add_tail(&f->plug.mq_list, rq);
 }
 
-/* No hardware queue must miss a flush because another queue shared the plug. */
+/* A hardware queue must not miss a flush because queues shared the plug. */
 static void blk_plug_policy_test_mixed(struct kunit *test)
 {
 	const struct mixed_case *c = test->param_value;
@@ -987,7 +989,7 @@ static const struct merged_case merged_cases[] = {
 
 KUNIT_ARRAY_PARAM_DESC(merged, merged_cases, name);
 
-/* A plug may collect more merges than its counter can tell. */
+/* A plug may collect more merges than its counter can hold. */
 static void blk_plug_policy_test_merged(struct kunit *test)
 {
 	const struct merged_case *c = test->param_value;
@@ -1007,7 +1009,7 @@ static void blk_plug_policy_test_merged(struct kunit *test)
 	expect_counted(test, f, 0, 0, c->counted, c->counted);
 }
 
-/* What was told early must not be told again with the flush. */
+/* Merges that were reported early must not be reported again by the flush. */
 static void blk_plug_policy_test_merged_and_flushed(struct kunit *test)
 {
 	struct fake *f = fake_adaptive(test);
@@ -1022,7 +1024,7 @@ static void blk_plug_policy_test_merged_and_flushed(struct kunit *test)
 	expect_counted(test, f, 0, 1, 601, 600);
 }
 
-/* Does sending out what the plug holds give up its reading of the clock? */
+/* Does sending out what the plug holds drop its reading of the clock? */
 static bool gives_up_clock(struct fake *f)
 {
 	struct blk_plug *outer = current->plug;
@@ -1044,7 +1046,7 @@ static bool gives_up_clock(struct fake *f)
 	return given_up;
 }
 
-/* Whether a group of @nr, whose last tag is @tag, gives up the clock. */
+/* Does a group of @nr, whose last tag is @tag, drop the clock reading? */
 static bool group_gives_up_clock(struct fake *f, unsigned int tag,
 				 unsigned int nr, unsigned int bytes)
 {
@@ -1057,7 +1059,7 @@ static bool group_gives_up_clock(struct fake *f, unsigned int tag,
 	return gives_up_clock(f);
 }
 
-/* As often as under "always", in groups of any size: once in 32 requests. */
+/* As often as under "always": once in 32 requests, in groups of any size. */
 static void blk_plug_policy_test_clock(struct kunit *test)
 {
 	struct fake *f = fake_adaptive(test);
@@ -1071,14 +1073,14 @@ static void blk_plug_policy_test_clock(struct kunit *test)
 						      SZ_4K);
 		KUNIT_EXPECT_EQ_MSG(test, times, nr, "groups of %u", nr);
 	}
-	/* a large one takes long enough by itself */
+	/* a large request takes long enough by itself */
 	KUNIT_EXPECT_FALSE(test, group_gives_up_clock(f, 9, 1,
 						      SZ_128K - SECTOR_SIZE));
 	KUNIT_EXPECT_TRUE(test, group_gives_up_clock(f, 9, 1, SZ_128K));
 	keys_off();
 }
 
-/* Likewise one by one. */
+/* Likewise if requests are issued one by one. */
 static void blk_plug_policy_test_clock_never(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -1151,7 +1153,7 @@ static void blk_plug_policy_test_holds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.rq_count, c->sends ? 0 : 1);
 }
 
-/* The middle of a switch shows two flags or none: both must be harmless. */
+/* In the middle of a switch, two flags may be set, or none: all harmless. */
 static void blk_plug_policy_test_half_switched(struct kunit *test)
 {
 	static const unsigned long both[] = {
@@ -1184,7 +1186,7 @@ static int loop_key_count(void)
 	return static_key_count(&blk_plug_loop_key.key);
 }
 
-/* Every switch must be undone, or a static key stays on for ever. */
+/* Every switch must be balanced, or a static key stays on for ever. */
 static void blk_plug_policy_test_key_balance(struct kunit *test)
 {
 	int before = key_count(), loops = loop_key_count();
@@ -1208,7 +1210,7 @@ static void blk_plug_policy_test_key_balance(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loops, loop_key_count());
 }
 
-/* What was learnt before another mode was set is of another time. */
+/* Setting the mode must forget what was learnt before. */
 static void blk_plug_policy_test_set_restarts(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -1217,13 +1219,13 @@ static void blk_plug_policy_test_set_restarts(struct kunit *test)
 	blk_plug_policy_set(&f->q, BLK_PLUG_POLICY_ADAPTIVE);
 	KUNIT_EXPECT_NE(test, f->q.plug_policy_resets, resets);
 	resets = f->q.plug_policy_resets;
-	/* but to set what is set is no change */
+	/* but setting the same mode again changes nothing */
 	blk_plug_policy_set(&f->q, BLK_PLUG_POLICY_ADAPTIVE);
 	KUNIT_EXPECT_EQ(test, f->q.plug_policy_resets, resets);
 	blk_plug_policy_set(&f->q, BLK_PLUG_POLICY_ALWAYS);
 }
 
-/* A queue that "adaptive" can do nothing for may be set to it all the same. */
+/* A queue may be set to "adaptive" even if that can do nothing for it. */
 static void blk_plug_policy_test_set_useless(struct kunit *test)
 {
 	struct fake *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
@@ -1239,7 +1241,7 @@ static void blk_plug_policy_test_set_useless(struct kunit *test)
 	blk_plug_policy_set(&f->q, BLK_PLUG_POLICY_ALWAYS);
 }
 
-/* Memory is there before the first submitter can look for it, and stays. */
+/* Memory is allocated before submitters look for it, and is kept. */
 static void blk_plug_policy_test_set_allocates(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -1267,7 +1269,7 @@ static enum blk_plug_policy_mode configured_default(void)
 	return BLK_PLUG_POLICY_ALWAYS;
 }
 
-/* The default is for those who declared that it does no harm. */
+/* The default is only for drivers that declare cheap submission. */
 static void blk_plug_policy_test_default(struct kunit *test)
 {
 	struct fake *f = fake_alloc(test);
@@ -1288,7 +1290,7 @@ static void blk_plug_policy_test_default(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before, key_count());
 }
 
-/* What the policy needs in the plug must fit into its padding. */
+/* What the policy adds to the plug must fit into its padding. */
 static void blk_plug_policy_test_plug_size(struct kunit *test)
 {
 	if (!IS_ENABLED(CONFIG_64BIT))

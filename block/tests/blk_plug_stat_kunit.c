@@ -5,6 +5,7 @@
  */
 #include <kunit/test.h>
 #include <linux/blkdev.h>
+#include <linux/log2.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 
@@ -50,8 +51,9 @@ struct why_case {
 	unsigned int shallow_depth;
 	blk_mq_req_flags_t flags;
 	unsigned long hctx_flags;
-	unsigned int active;		/* of a share of half the depth */
+	unsigned int active;		/* the share is half the depth */
 	unsigned int depth;
+	unsigned int word_bits;		/* 0: 64 */
 	bool round_robin;
 	enum blk_plug_stat_id why;
 };
@@ -62,9 +64,13 @@ static const struct why_case why_cases[] = {
 	{ "budget_before_all_else", .nr_tags = 1, .depth = 16,
 	  .shallow_depth = 1, .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
 	  .why = BLK_PLUG_STAT_NO_BATCH_BUDGET },
-	{ "map_just_large_enough", .nr_tags = 32, .depth = 4,
+	{ "words_of_2_have_1_for_batches", .nr_tags = 32, .depth = 8,
+	  .word_bits = 2, .why = BLK_PLUG_STAT_NO_BATCH_FRAGMENTED },
+	{ "words_of_1_have_none", .nr_tags = 32, .depth = 7, .word_bits = 1,
+	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
+	{ "map_of_2", .nr_tags = 32, .depth = 2,
 	  .why = BLK_PLUG_STAT_NO_BATCH_FRAGMENTED },
-	{ "map_just_too_small", .nr_tags = 32, .depth = 3,
+	{ "map_of_1", .nr_tags = 32, .depth = 1,
 	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
 	{ "tags_go_round", .nr_tags = 2, .depth = 1024, .round_robin = true,
 	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
@@ -74,8 +80,8 @@ static const struct why_case why_cases[] = {
 	{ "share_less_used", .nr_tags = 32, .depth = 1024, .active = 255,
 	  .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
 	  .why = BLK_PLUG_STAT_NO_BATCH_FRAGMENTED },
-	{ "shared_but_map_too_small", .nr_tags = 32, .depth = 3, .active = 3,
-	  .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
+	{ "shared_but_map_too_small", .nr_tags = 32, .depth = 4, .active = 4,
+	  .word_bits = 1, .hctx_flags = BLK_MQ_F_TAG_QUEUE_SHARED,
 	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
 	{ "not_shared_and_used", .nr_tags = 32, .depth = 1024, .active = 1000,
 	  .why = BLK_PLUG_STAT_NO_BATCH_FRAGMENTED },
@@ -112,12 +118,13 @@ static void blk_plug_stat_test_why(struct kunit *test)
 	atomic_set(&hctx->nr_active, c->active);
 	tags->active_queues = 2;
 	tags->bitmap_tags.sb.depth = c->depth;
+	tags->bitmap_tags.sb.shift = ilog2(c->word_bits ?: 64);
 	tags->bitmap_tags.sb.round_robin = c->round_robin;
 	data.hctx = hctx;
 	KUNIT_EXPECT_EQ(test, blk_plug_stat_no_batch(&data), c->why);
 }
 
-/* A queue with one hardware queue that is counted. */
+/* A queue with one hardware queue, which is counted. */
 struct fake {
 	struct request_queue q;
 	struct blk_mq_hw_ctx hctx;
@@ -189,7 +196,7 @@ static void blk_plug_stat_test_count(struct fake *fake,
 				&stat->complete[id - BLK_PLUG_STAT_COMPLETE]);
 }
 
-/* Each counter has a line, and no other counter's value. */
+/* Each counter must have a line with its own value. */
 static void blk_plug_stat_test_show(struct kunit *test)
 {
 	struct fake *fake = blk_plug_stat_test_fake(test);
@@ -229,7 +236,7 @@ static void blk_plug_stat_test_show(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lines, BLK_PLUG_STAT_NR + 1U);
 }
 
-/* A counter of each kind starts anew. */
+/* A counter of each kind is 0. */
 static void blk_plug_stat_test_zero(struct kunit *test, struct fake *fake)
 {
 	KUNIT_EXPECT_EQ(test, blk_plug_stat_test_shown(test, fake, "requests"),
@@ -241,7 +248,7 @@ static void blk_plug_stat_test_zero(struct kunit *test, struct fake *fake)
 						 "completion_batches"), 0L);
 }
 
-/* A reset hides what was, and leaves alone what is in flight. */
+/* A reset hides what was counted, but keeps what is in flight. */
 static void blk_plug_stat_test_reset(struct kunit *test)
 {
 	struct fake *fake = blk_plug_stat_test_fake(test);
@@ -263,7 +270,7 @@ static void blk_plug_stat_test_reset(struct kunit *test)
 			3L);
 }
 
-/* What wraps between two looks is still counted right. */
+/* A counter that wraps between two reads must still count right. */
 static void blk_plug_stat_test_wrap(struct kunit *test)
 {
 	struct fake *fake = blk_plug_stat_test_fake(test);
@@ -278,7 +285,7 @@ static void blk_plug_stat_test_wrap(struct kunit *test)
 			5L);
 }
 
-/* A hardware queue that is reused has nothing of its former life. */
+/* A reused hardware queue must keep nothing of its former life. */
 static void blk_plug_stat_test_reuse(struct kunit *test)
 {
 	struct fake *fake = blk_plug_stat_test_fake(test);
@@ -297,7 +304,7 @@ static void blk_plug_stat_test_reuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat->base[BLK_PLUG_STAT_PLUGS], 0UL);
 }
 
-/* A hardware queue that was never counted has a file, and in it zeros. */
+/* A hardware queue that was never counted shows zeros. */
 static void blk_plug_stat_test_never(struct kunit *test)
 {
 	struct fake *fake = kunit_kzalloc(test, sizeof(*fake), GFP_KERNEL);

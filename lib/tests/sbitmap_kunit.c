@@ -15,7 +15,7 @@ enum {
 	PATTERNS = 200,
 };
 
-/* What the map should hold. The order of calls is the same on each run. */
+/* What the map should hold.  Seeded, so that each run makes the same calls. */
 struct model {
 	struct sbitmap_queue sbq;
 	unsigned int depth;
@@ -26,7 +26,7 @@ struct model {
 struct map_case {
 	const char *name;
 	unsigned int depth;
-	/* to this depth, if any: words keep their size */
+	/* then resized to this, if not 0; words keep their size */
 	unsigned int resized;
 };
 
@@ -90,7 +90,7 @@ static void taken(struct kunit *test, struct model *model, unsigned int bit)
 	__set_bit(bit, model->busy);
 }
 
-/* Takes up to @nr bits at once, and returns how many there were. */
+/* Takes up to @nr bits at once, and returns how many it got. */
 static unsigned int take_batch(struct kunit *test, struct model *model,
 			       unsigned int nr)
 {
@@ -113,7 +113,7 @@ static bool take_one(struct kunit *test, struct model *model)
 	return bit >= 0;
 }
 
-/* Frees some of the bits from a random one on. */
+/* Frees up to @nr busy bits, from a random one on. */
 static void put_some(struct model *model, unsigned int nr, bool batch)
 {
 	unsigned int bit = random_below(model, model->depth), done = 0;
@@ -131,7 +131,7 @@ static void put_some(struct model *model, unsigned int nr, bool batch)
 		sbitmap_queue_clear_batch(&model->sbq, 0, tags, done);
 }
 
-/* Whatever came before, no bit has two owners, and the map knows them all. */
+/* Whatever came before: no bit has two owners, and the map knows each. */
 static void batch_model(struct kunit *test)
 {
 	struct model *model = new_model(test, false);
@@ -159,7 +159,7 @@ static unsigned int nr_words(struct model *model)
 	return DIV_ROUND_UP(model->depth, 1U << model->sbq.sb.shift);
 }
 
-/* The busy bits of a word, and, in @bits, all that it has. */
+/* Number of busy bits in a word, and, in @bits, of all its bits. */
 static unsigned int word_weight(struct model *model, unsigned int word,
 				unsigned int *bits)
 {
@@ -184,7 +184,7 @@ static void free_some(struct model *model, unsigned int percent)
 	}
 }
 
-/* Batches find what is free in the first half of a word, however it lies. */
+/* Batches fill a word up to half, wherever its free bits lie. */
 static void batch_leaves_half(struct kunit *test)
 {
 	struct model *model = new_model(test, false);
@@ -225,7 +225,7 @@ static void batch_takes_half_words(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, words, calls);
 }
 
-/* Strict order is not for batches. */
+/* A map in strict order must not hand out batches. */
 static void batch_not_round_robin(struct kunit *test)
 {
 	struct model *model = new_model(test, true);

@@ -5,7 +5,7 @@
  *	nvme_plug/counting		1 to count, 0 (the default) not to
  *	nvme_plug/<ctrl>/doorbells	a line for each submission queue
  *
- * in debugfs.  Commands per doorbell is what holding requests in a plug buys.
+ * in debugfs.  Commands per doorbell show what holding requests in a plug buys.
  */
 #include <linux/debugfs.h>
 #include <linux/device.h>
@@ -20,10 +20,10 @@ DEFINE_STATIC_KEY_FALSE(nvme_plug_counting);
 
 static struct dentry *nvme_plug_root;
 
-/* Protects the controllers' lists of queues against a reader. */
+/* Protects the lists of queues while they are shown. */
 static DEFINE_MUTEX(nvme_plug_lock);
 
-/* A key that is being enabled must not be disabled, which warns. */
+/* Disabling a key while it is being enabled would warn. */
 static DEFINE_MUTEX(nvme_plug_counting_lock);
 
 static int nvme_plug_doorbells_show(struct seq_file *m, void *unused)
@@ -86,7 +86,7 @@ void nvme_plug_add_queue(struct nvme_plug *plug, struct device *device,
 				    &nvme_plug_doorbells_fops);
 	}
 	mutex_lock(&nvme_plug_lock);
-	/* a queue is allocated anew when a reset brings back more of them */
+	/* a reset that brings back more queues adds them again */
 	while (*end && *end != pq)
 		end = &(*end)->next;
 	*end = pq;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What nvme-pci tells of its submission: counters of commands and of the
- * doorbell writes that carried them, per submission queue, in debugfs.
+ * What nvme-pci tells about submission: per submission queue, counters of
+ * commands and of the doorbell writes that carried them, in debugfs.
  *
- * Nothing is counted until "counting" is switched on: until then the hooks
+ * Nothing is counted until "counting" is switched on; until then the hooks
  * below are patched-out branches.  Without CONFIG_BLK_PLUG_POLICY the structs
- * are empty and the hooks are nothing.
+ * are empty and the hooks do nothing.
  */
 #ifndef _NVME_PLUG_H
 #define _NVME_PLUG_H
@@ -18,13 +18,13 @@ struct device;
 
 /**
  * struct nvme_plug_queue - counters of one submission queue
- * @next:	the controller's queue of the next number
+ * @next:	the controller's queue with the next number
  * @doorbells:	writes to the SQ tail doorbell register
  * @commands:	commands that became visible to the controller
  *
- * The counters only grow, from 0 at the first use of the queue; they outlive a
- * controller reset.  Written under the queue's sq_lock, read without.  As large
- * as the hole behind the submission queue's part of &struct nvme_queue.
+ * The counters only grow, from 0 at the first use of the queue, and survive a
+ * controller reset.  Written under the queue's sq_lock, read without it.  Fits
+ * the hole behind the submission part of &struct nvme_queue.
  */
 struct nvme_plug_queue {
 #ifdef CONFIG_BLK_PLUG_POLICY
@@ -53,15 +53,15 @@ DECLARE_STATIC_KEY_FALSE(nvme_plug_counting);
 /**
  * nvme_plug_init - create the directory that all controllers share
  *
- * Context: Module initialisation.  May sleep.  debugfs may be missing: then
- *	nothing is shown, which is no error.
+ * Context: Module initialisation.  May sleep.  Without debugfs nothing is
+ *	shown, which is no error.
  */
 void nvme_plug_init(void);
 
 /**
- * nvme_plug_exit - remove it, when no controller is left
+ * nvme_plug_exit - remove the directory that all controllers share
  *
- * Context: Module exit.  May sleep.
+ * Context: Module exit, no controller is left.  May sleep.
  */
 void nvme_plug_exit(void);
 
@@ -71,8 +71,8 @@ void nvme_plug_exit(void);
  * @device: the controller's device, which names its directory
  * @pq: the queue's counters, in memory that lives until nvme_plug_remove()
  *
- * Queues are added in the order of their numbers.  One that was added before is
- * left as it is.
+ * Add queues in the order of their numbers.  One that was added before stays as
+ * it is.
  *
  * Context: Process context, may sleep; one caller at a time per controller.
  */
@@ -81,7 +81,7 @@ void nvme_plug_add_queue(struct nvme_plug *plug, struct device *device,
 
 /**
  * nvme_plug_remove - stop showing a controller's counters
- * @plug: the controller's, may have been removed or never been added to
+ * @plug: the controller's; may be removed already, or have no queue
  *
  * Context: Process context, may sleep.  Waits for readers.
  */

@@ -61,7 +61,7 @@ TRACE_EVENT(blk_plug_policy_group,
 );
 
 /**
- * blk_plug_policy_sample - "adaptive" has measured
+ * blk_plug_policy_sample - "adaptive" has taken a sample
  * @hctx: hardware queue
  * @s: what it did since the last sample
  */
@@ -99,11 +99,11 @@ TRACE_EVENT(blk_plug_policy_sample,
 );
 
 /**
- * blk_plug_policy_decide - "adaptive" does something else from now on
+ * blk_plug_policy_decide - "adaptive" has changed its decision or state
  * @hctx: hardware queue
  * @from: group size until now
  * @to: group size from now on
- * @state: name of what the controller does from now on
+ * @state: name of the controller's state from now on
  */
 TRACE_EVENT(blk_plug_policy_decide,
 	    TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int from,

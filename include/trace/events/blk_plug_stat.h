@@ -46,7 +46,7 @@ DEFINE_EVENT(blk_plug_stat_reason, blk_plug_stat_flush,
 /**
  * blk_plug_stat_no_batch - a plug's request gets a tag of its own
  * @hctx: the hardware queue
- * @nr: number of tags that were wanted
+ * @nr: number of tags wanted
  * @reason: why there is no batch
  */
 DEFINE_EVENT(blk_plug_stat_reason, blk_plug_stat_no_batch,

@@ -284,8 +284,8 @@ NVME=$(nvme_if_any)
 plan $((12 + 2 + 14 * $(count_words $NVME)))
 null_create bpstat
 common bpstat
-check "a map of 3 tags is why there is no batch" \
-	why_no_batch depth hw_queue_depth=3
+check "a map whose words have one tag is why there is no batch" \
+	why_no_batch depth hw_queue_depth=4
 check "a shared tag set is no reason but for its share" shared_by_two
 for disk in $NVME; do
 	prepare "$disk"
