@@ -96,6 +96,11 @@ def ratios(values):
     return " / ".join(f"{values[0] / value:.2f}" for value in values[1:])
 
 
+def misses(values):
+    """Before and after."""
+    return f"{values[0]:.0f}: " + " / ".join(f"{value:.0f}" for value in values[1:])
+
+
 def times(timed):
     """Each with half of its interval."""
     return " / ".join(f"{one['ratio']:.2f} \u00b1 {(one['ci_high'] - one['ci_low']) / 2:.2f}"
@@ -105,11 +110,11 @@ def times(timed):
 def whole_table():
     """The whole series and nomerges=2, each as a ratio to Linux as it is."""
     one = load()[WHOLE]
-    rows = [f"| {LOADS.get(name, name)} | {ratios(row['insns'])} | "
-            f"{ratios(row['l1']) if 'l1' in row else ''} | {times(row.get('time', []))} |"
-            for name, row in one["rows"].items()]
+    rows = [f"| {LOADS[name]} | {ratios(row['insns'])} | "
+            f"{misses(row['l1']) if 'l1' in row else ''} | {times(row.get('time', []))} |"
+            for name, row in sorted(one["rows"].items(), key=lambda each: [*LOADS].index(each[0]))]
     note = "" if quiet(one) else "\nThe machine was not quiet: times may be off.\n"
-    return "\n".join(["| load | I/Os per instruction | per L1 miss | per second |",
+    return "\n".join(["| load | I/Os per instruction | L1 misses per I/O | I/Os per second |",
                       "|---|---|---|---|", *rows, note])
 
 
