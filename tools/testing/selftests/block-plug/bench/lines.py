@@ -390,8 +390,9 @@ def text(records):
 
 # Accesses of an atomic: QEMU shows its load and its store.
 RMW = 2
-# A window's figures differ by as much from the next one's.
-REPEATS = {"insns_per_io": 0.01, "loads_per_io": 0.01, "atomics_per_io": 0.01,
+# A window's figures differ by as much from the next one's. Atomics are few, and
+# a tick or RCU's work in the window shows: 1.2% over eight windows.
+REPEATS = {"insns_per_io": 0.01, "loads_per_io": 0.01, "atomics_per_io": 0.03,
            "lines_per_io": 0.02, "l1_misses_per_io": 0.03}
 
 
