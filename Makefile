@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Verbs only; what they do is in scripts/ and in the rooms named by README.md.
 
-KVER	:= 7.3
-TREE	:= build/linux-$(KVER)
+KVER	?= 7.3
+OUT	:= build$(if $(filter-out 7.3,$(KVER)),/$(KVER))
+TREE	:= $(OUT)/linux-$(KVER)
 QEMU	:= tools/testing/selftests/block-plug/qemu
 BENCH	:= tools/testing/selftests/block-plug/bench
 TORTURE	:= tools/testing/selftests/block-plug/torture
-export KSRC FROM ACCEL BLKTESTS
+export KVER KSRC FROM ACCEL BLKTESTS SETUP
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
 	selftest series branch bisect each-commit figures matrix torture lint \
@@ -27,7 +28,7 @@ help:
 	@echo '  refresh   bring commits made in $(TREE) back here'
 	@echo '  kunit     unit tests, under User Mode Linux'
 	@echo '  selftest  kselftests, in a guest'
-	@echo '  series    mails for git am, in build/series-$(KVER)/; see ONTO'
+	@echo '  series    mails for git am, in $(OUT)/series-$(KVER)/; see ONTO'
 	@echo '  blktests  tests for blktests as mails, in build/series-blktests/'
 	@echo '  branch    "tree", and the tags that it has, one per section'
 	@echo '  each-commit  compiles, on and off, gcc and clang; see ARGS (or: bisect)'
@@ -37,6 +38,8 @@ help:
 	@echo '  shell     boot the patched kernel to a prompt, disk attached'
 	@echo '  clean     remove build/, except for the downloads in build/cache'
 	@echo 'Variables:'
+	@echo '  KVER=6.12     the series for that kernel, in build/6.12/ (default: 7.3)'
+	@echo '  SETUP=no      install nothing; name what is missing and stop'
 	@echo '  KSRC=dir      use this Linux $(KVER) source, which is only read'
 	@echo '  ONTO=dir      another kernel tree on which "series" tries the mails'
 	@echo '  BLKTESTS=dir  a checkout of blktests: its "check" tries these tests in'

@@ -232,9 +232,9 @@ def collect(results):
         numbers, which = figures(result)
         if which != variant:
             raise AuditError(
-                "%s boots the %s kernel: run 'make kernel', and see that "
-                "build/linux-7.3 has the series and build/linux-7.3-base "
-                "has not" % (kernel.image(variant), which))
+                "%s boots the %s kernel: run 'make kernel', and see that %s "
+                "has the series and %s has not" % (
+                    kernel.image(variant), which, kernel.TREE, kernel.BASE))
         found[variant].update(numbers)
     return found
 

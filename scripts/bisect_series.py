@@ -45,7 +45,7 @@ import kernel
 from configs import (Config, DIRECTORIES, TESTS, WIDER, digest, fragment,
                      own_objects, own_options)
 
-TREE = os.path.join(kernel.BUILD, "linux-7.3-bisect")
+TREE = kernel.TREE + "-bisect"
 OUT = os.path.join(kernel.BUILD, "bisect")
 RESULT = os.path.join(OUT, "result.json")
 PLUG = "tools/testing/selftests/block-plug/"

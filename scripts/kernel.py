@@ -15,11 +15,14 @@ import subprocess
 import time
 
 import common
+from serieslib import env
 
+KVER = env.BASE
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.join(ROOT, "build")
-TREE = os.path.join(BUILD, "linux-7.3")
-BASE = os.path.join(BUILD, "linux-7.3-base")
+BUILD = str(env.BUILD)
+CACHE = str(env.TOP / "cache")
+TREE = str(env.TREE)
+BASE = TREE + "-base"
 QEMU = os.path.join(ROOT, "tools/testing/selftests/block-plug/qemu")
 CONFIG = os.path.join(QEMU, "kernel.config")
 DEBUG = os.path.join(QEMU, "debug.config")
@@ -33,12 +36,12 @@ BASELINES = os.path.join(SELFTESTS, "bench/baselines")
 NATIVE = os.path.join(SELFTESTS, "bench/native.config")
 
 # The sections before the policy.
-BATCHING = os.path.join(BUILD, "linux-7.3-batching")
+BATCHING = TREE + "-batching"
 
 # Unpatched, but for what a baseline of the benchmarks takes away.
-NOPLUG = os.path.join(BUILD, "linux-7.3-noplug")
-RFCERA = os.path.join(BUILD, "linux-7.3-rfcera")
-DELAY = os.path.join(BUILD, "linux-7.3-delay")
+NOPLUG = TREE + "-noplug"
+RFCERA = TREE + "-rfcera"
+DELAY = TREE + "-delay"
 
 # The directories with the hooks, and the users of struct blk_plug outside.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
@@ -69,7 +72,7 @@ VARIANTS = {
 
 # The kernels at the ends of sections, which make figures compares: they are few,
 # and take turns in one tree.
-SECTIONS = os.path.join(BUILD, "linux-7.3-sections")
+SECTIONS = TREE + "-sections"
 
 # variant: the section that it ends with
 ENDS = dict.fromkeys(["batching", "batching-off", "uml-batching"], "counters")
@@ -115,7 +118,7 @@ def environment():
     env.pop("MFLAGS", None)
     env.pop("KSRC", None)
     env.update({
-        "CCACHE_DIR": os.path.join(BUILD, "cache/ccache"),
+        "CCACHE_DIR": os.path.join(CACHE, "ccache"),
         "CCACHE_NOHASHDIR": "1",
         "CCACHE_MAXSIZE": "1G",
         "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",

@@ -12,8 +12,9 @@ import re
 import checks
 import kernel
 import tap
+from serieslib import env
 
-SERIES = os.path.join(kernel.BUILD, "series-7.3")
+SERIES = str(env.OUTPUT)
 OUT = "o-lint"
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Makes a kernel tree of the series, takes commits back, exports mails.
 
-build/linux-7.3 is a git tree: a base commit (ref `base`), then one commit per
-entry of patches/7.3/series on branch `series`, and a tag section/<name> at
+build/linux-$KVER is a git tree: a base commit (ref `base`), then one commit per
+entry of patches/$KVER/series on branch `series`, and a tag section/<name> at
 the end of each section.
 """
 
@@ -13,7 +13,7 @@ import signal
 import sys
 
 from common import locked
-from serieslib.env import BUILD, OUTPUT, say
+from serieslib.env import BUILD, OUTPUT, TREE, say, shown
 from serieslib.git import Failure, encode
 from serieslib.mail import cmd_export, cmd_onto, cmd_verify
 from serieslib.refresh import cmd_refresh
@@ -36,11 +36,11 @@ def arguments():
     ksrc = dict(metavar="DIR", default=os.environ.get("KSRC"),
                 help="a kernel tree of your own, only read (default: $KSRC)")
     out = dict(metavar="DIR", default=OUTPUT, help="where the mails lie (default: %(default)s)")
-    tree = command("tree", cmd_tree, "make build/linux-7.3 of the series")
+    tree = command("tree", cmd_tree, f"make {shown(TREE)} of the series")
     tree.add_argument("--ksrc", **ksrc)
     tree.add_argument("--keep-work", action="store_true",
                       help="leave a tree with work of its own as it is, instead of refusing")
-    command("refresh", cmd_refresh, "bring commits made in build/linux-7.3 back")
+    command("refresh", cmd_refresh, f"bring commits made in {shown(TREE)} back")
     export = command("export", cmd_export, "write the mails, a directory per section")
     export.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
                         default=os.environ.get("FROM"),

@@ -4,8 +4,9 @@
 #
 # all, the default, is what "make check" needs; tree and each-commit are what
 # the verbs of these names do. On Debian what is missing is installed, by package
-# name; elsewhere, or where we may not, it is named. Nothing under /etc is changed
-# by us.
+# name; elsewhere, or where we may not, it is named. Nothing that is installed is
+# upgraded or removed for it, and nothing under /etc is changed by us.
+# SETUP=no: nothing is installed, only named.
 set -eu
 
 here=$(dirname "$0")
@@ -89,15 +90,33 @@ root_prefix() {
 }
 
 # shellcheck disable=SC2086 # $as and $missing are lists of words
+apt_install() {
+	$as apt-get -o Acquire::Retries=3 "$@" --no-install-recommends install \
+		$missing
+}
+
+# Stops if the install would do more than add packages.
+refuse_changes() {
+	changed=$(printf '%s\n' "$1" |
+		sed -n 's/^Inst \([^ ]*\) \[.*/\1/p; s/^Remv \([^ ]*\).*/\1/p' |
+		tr '\n' ' ')
+	[ -z "$changed" ] || die "to install $missing, apt-get would upgrade or" \
+		"remove packages, which is for you to decide: $changed"
+}
+
 install_packages() {
 	as="$as DEBIAN_FRONTEND=noninteractive"
-	step "install, once: $missing"
+	say "missing: $missing"
 	# A third party's broken source must not stop us: what counts is
 	# whether the install works.
 	$as apt-get -o Acquire::Retries=3 update ||
 		say "apt-get update complained; going on with what it has"
-	$as apt-get -o Acquire::Retries=3 install -y --no-install-recommends \
-		$missing || die "apt-get could not install: $missing"
+	plan=$(apt_install --simulate) || die "apt-get cannot install: $missing"
+	refuse_changes "$plan"
+	step "install, with what they need:" \
+		"$(printf '%s\n' "$plan" | sed -n 's/^Inst \([^ ]*\).*/\1/p' |
+			tr '\n' ' ')"
+	apt_install --yes || die "apt-get could not install: $missing"
 	step "installed: $missing"
 }
 
@@ -109,10 +128,12 @@ missing=${missing% }
 [ -n "$missing" ] || exit 0
 if ! is_debian; then
 	[ -n "${KSRC:-}" ] || say "The kernel source comes from Debian, unless" \
-		"KSRC=<dir> names a Linux 7.3 source tree."
+		"KSRC=<dir> names a Linux ${KVER:-7.3} source tree."
 	die "this is not a Debian system (12 and 13 are supported);" \
 		"install what corresponds to these packages: $missing"
 fi
+[ "${SETUP:-yes}" != no ] || die "SETUP=no installs nothing; what is missing:" \
+	"$missing"
 as=$(root_prefix) || die "packages are missing and this user may not install" \
 	"them; as root: apt-get install -y --no-install-recommends $missing"
 install_packages

@@ -1,7 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Makes sure that build/cache holds the kernel source as Debian ships it:
-# linux-source-7.3.tar.xz, and its Debian version beside it.
+# source.sh [--refuse VERSION]: makes sure that build/cache holds the kernel
+# source as Debian ships it: linux-source-$KVER.tar.xz, and its Debian version
+# beside it.
+#
+# What a suite offers is taken, so that point releases are used; once no suite
+# has the package, or has one that does not take the series (--refuse), the
+# version that patches/$KVER/source names is taken from the pool, where packages
+# stay for longer, and must have the SHA256 given there.
 #
 # apt downloads it, so that signatures are checked against Debian's keyring, but
 # with sources and state of its own: the machine's are neither read nor changed.
@@ -13,19 +19,29 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 
 root=${PLUG_POLICY_ROOT:-$(dirname "$here")}
+KVER=${KVER:-7.3}
 cache=${PLUG_POLICY_BUILD:-$root/build}/cache
-package=linux-source-7.3
+package=linux-source-$KVER
 tarball=$cache/$package.tar.xz
 version=$cache/$package.version
-apt=$cache/apt
-suites="trixie-backports sid experimental"
+refused=$cache/$package.refused
+apt=$cache/apt-$KVER
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+security=${DEBIAN_SECURITY:-http://security.debian.org/debian-security}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+helper=/usr/lib/apt/apt-helper
+
+archive() {
+	case $1 in
+	*-security) echo "$security" ;;
+	*) echo "$mirror" ;;
+	esac
+}
 
 write_sources() {
 	cat >"$apt/src.sources" <<-END
 		Types: deb
-		URIs: $mirror
+		URIs: $(archive "$1")
 		Suites: $1
 		Components: main
 		Signed-By: $keyring
@@ -33,8 +49,8 @@ write_sources() {
 }
 
 # Sandbox: apt's own user cannot write below a home directory.
-private_apt() {
-	apt-get \
+with_private_apt() {
+	"$@" \
 		-o Dir::Etc::sourcelist="$apt/src.sources" \
 		-o Dir::Etc::sourceparts=- \
 		-o Dir::State="$apt" \
@@ -45,7 +61,26 @@ private_apt() {
 		-o APT::Get::AllowUnauthenticated=false \
 		-o Acquire::AllowInsecureRepositories=false \
 		-o Acquire::Languages=none \
-		-o Acquire::Retries=3 "$@"
+		-o Acquire::Retries=3
+}
+
+private_apt() {
+	with_private_apt apt-get "$@"
+}
+
+fails() {
+	echo "E: $*" >"$apt/log"
+	return 1
+}
+
+# The version that a suite offers, as its file name has it.
+offered() {
+	sed -n "s/^'.*' ${package}_\([^ ]*\)_all\.deb .*/\1/p" "$apt/log" |
+		sed 's/%3a/:/g'
+}
+
+is_refused() {
+	grep -qxF "$1" "$refused" 2>/dev/null
 }
 
 # download SUITE: sets $deb, or fails and leaves the reason in $apt/log
@@ -56,11 +91,21 @@ download() {
 	private_apt --error-on=any update >"$apt/log" 2>&1 || return 1
 	private_apt --print-uris download "$package" >"$apt/log" 2>&1 || return 1
 	deb=$apt/$(sed -n "s/^'.*' \([^ ]*\.deb\) .*/\1/p" "$apt/log")
+	found=$(offered)
+	! is_refused "$found" || fails "$found does not take the series" || return 1
 	step "download ${deb##*/}"
 	# Straight to the terminal, so that apt shows how far it is.
 	(cd "$apt" && private_apt -q=0 download "$package") && [ -s "$deb" ] && return
-	echo "E: download failed, see above" >"$apt/log"
-	return 1
+	fails "download failed, see above"
+}
+
+# pool ARCHIVE: the pinned version, wherever no suite lists it any more
+pool() {
+	deb=$apt/${package}_${pinned}_all.deb
+	url=$1/pool/main/l/linux/${deb##*/}
+	step "download $url"
+	with_private_apt "$helper" download-file "$url" "$deb" "SHA256:$sha256" \
+		>"$apt/log" 2>&1
 }
 
 reason() {
@@ -82,25 +127,48 @@ unpack() {
 	step "have $package $(cat "$version")"
 }
 
+# try HOW WHERE: adds to $tried why it failed
+try() {
+	"$1" "$2" && return
+	tried="$tried
+  $1 $2: $(reason)"
+	return 1
+}
+
 fetch() {
 	tried=
 	for suite in $suites; do
-		if download "$suite"; then
-			unpack "$deb"
-			return
-		fi
-		tried="$tried
-  $suite: $(reason)"
+		! try download "$suite" || return 0
 	done
-	die "cannot get $package from $mirror; tried$tried
-Where a Linux 7.3 source tree is at hand, name it: KSRC=<dir> (only read)"
+	for where in "$mirror" "$security"; do
+		! try pool "$where" || return 0
+	done
+	die "cannot get $package; tried$tried
+Where a Linux $KVER source tree is at hand, name it: KSRC=<dir> (only read)"
 }
 
-if [ -n "${KSRC:-}" ]; then
-	exec "$here/series.py" ksrc --ksrc "$KSRC"
-fi
+# A version that does not take the series is not tried again.
+refuse() {
+	[ "$1" != "$pinned" ] || die "$1 is the version that the series is for"
+	is_refused "$1" || echo "$1" >>"$refused"
+	rm -f "$version"
+}
+
+[ -r "$root/patches/$KVER/source" ] || die "KVER=$KVER: no series is for that;" \
+	"accepted: $(cd "$root/patches" && echo */source | sed 's:/source::g')"
+suites="" pinned="" sha256=""
+# shellcheck source=/dev/null
+. "$root/patches/$KVER/source"
+case ${1:-} in
+--refuse) refuse "${2:?wanted is a version}" ;;
+"")
+	[ -z "${KSRC:-}" ] || exec "$here/series.py" ksrc --ksrc "$KSRC"
+	;;
+*) die "'$1' is unknown; accepted: --refuse VERSION" ;;
+esac
 [ ! -s "$version" ] || [ ! -s "$tarball" ] || exit 0
 [ -r "$keyring" ] || die "$keyring is missing: install debian-archive-keyring," \
-	"or set KSRC=<dir> to a Linux 7.3 source tree"
+	"or set KSRC=<dir> to a Linux $KVER source tree"
 mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 fetch
+unpack "$deb"

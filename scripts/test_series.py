@@ -102,7 +102,7 @@ class Fixture:
         write(self.ksrc, KERNEL)
         write(self.root, ROOMS)
         (self.root / "tools/policy.sh").chmod(0o755)
-        write(self.patches, {**MAILS, "series": SERIES,
+        write(self.patches, {**MAILS, "series": SERIES, "source": "pinned=7.3.4-1\n",
                              "batching.cover": "foo: counting\n\nWhy we count.\n\n" + ALONE,
                              "policy.cover": "foo: a policy\n\nWhy \u00fc matters.\n\n"
                                              "Applies on: batching\n"})
@@ -338,15 +338,46 @@ def debian_ignore_rule_is_dropped(f):
     assert f.read("block/new.c") == "int new;\n"
 
 
+def pack(f, where):
+    where.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "-C", str(f.ksrc.parent), "-cJf",
+                    str(where / "linux-source-7.3.tar.xz"), "ksrc"], check=True)
+
+
+def newer_source_that_does_not_fit(f):
+    """The hunk is shown, and the version that the series is for is used."""
+    shutil.rmtree(f.tree)
+    deb, mirror = f.root / "deb", f.root / "mirror"
+    pool = mirror / "pool/main/l/linux"
+    pack(f, deb / "usr/src")
+    write(deb, {"DEBIAN/control": "Package: linux-source-7.3\nVersion: 7.3.4-1\n"
+                "Architecture: all\nMaintainer: n <n@example.invalid>\nDescription: test\n"})
+    pool.mkdir(parents=True)
+    package = pool / "linux-source-7.3_7.3.4-1_all.deb"
+    subprocess.run(["dpkg-deb", "-b", str(deb), str(package)], stdout=subprocess.DEVNULL,
+                   check=True)
+    digest = hashlib.sha256(package.read_bytes()).hexdigest()
+    write(f.patches, {"source": f"suites=none\npinned=7.3.4-1\nsha256={digest}\n"})
+    write(f.ksrc, {"block/foo.c": "nothing that a mail knows\n"})
+    pack(f, f.root / "build/cache")
+    (f.root / "build/cache/linux-source-7.3.version").write_text("7.3.5-1\n")
+    env = {"KSRC": "", "DEBIAN_MIRROR": f"file://{mirror}", "DEBIAN_SECURITY": "file:///none"}
+    text = f.ok("tree", **env)
+    for word in ("rejected in block/foo.c", "7.3.5-1 does not take the series", "7.3.4-1)"):
+        assert word in text, text
+    assert "7.3.4-1" in f.git("log", "-1", "--format=%s", "base")
+    write(f.patches, {"0001-foo-count.patch": MAILS["0001-foo-count.patch"].replace(
+        "-int line10", "-int line99")})
+    f.refused("tree", words=["does not apply"], **env)
+
+
 def tarball_is_the_source(f):
     """The way without KSRC, and that an ignored file of the archive is kept."""
     shutil.rmtree(f.tree)
     write(f.ksrc, {"block/kept.o": "part of the release\n",
                    ".gitignore": KERNEL[".gitignore"] + DEBIAN_RULE})
     cache = f.root / "build/cache"
-    cache.mkdir()
-    subprocess.run(["tar", "-C", str(f.ksrc.parent), "-cJf",
-                    str(cache / "linux-source-7.3.tar.xz"), "ksrc"], check=True)
+    pack(f, cache)
     f.refused("tree", KSRC="", words=["linux-source-7.3.tar.xz", "KSRC"])
     (cache / "linux-source-7.3.version").write_text("7.3.4-1~test\n")
     f.ok("tree", KSRC="")

@@ -42,6 +42,10 @@ def digest(*parts):
 
 # --- entries to commits ------------------------------------------------------
 
+class DoesNotApply(Failure):
+    """The message shows the hunks."""
+
+
 class Builder:
     def __init__(self, git, base, step=lambda text: None):
         self.base, self.step = base, step
@@ -90,7 +94,7 @@ class Builder:
         try:
             self.git("apply", "--cached", "--whitespace=nowarn", stdin=entry.diff)
         except GitError as error:
-            raise Failure(self.reject_text(parent, entry, str(error))) from None
+            raise DoesNotApply(self.reject_text(parent, entry, str(error))) from None
 
     def reject_text(self, parent, entry, complaint):
         base = self.git.message(self.base)[0]

@@ -6,12 +6,15 @@ import shutil
 import time
 from pathlib import Path
 
-BASE = "7.3"
+BASE = os.environ.get("KVER") or "7.3"
+FIRST = "7.3"                   # what the series is written for
 ROOT = Path(os.environ.get("PLUG_POLICY_ROOT") or Path(__file__).resolve().parents[2]).resolve()
-BUILD = Path(os.environ.get("PLUG_POLICY_BUILD") or ROOT / "build").resolve()
+TOP = Path(os.environ.get("PLUG_POLICY_BUILD") or ROOT / "build").resolve()
+# All of another kernel has a place of its own, apart from the downloads.
+BUILD = TOP if BASE == FIRST else TOP / BASE
 TREE = BUILD / f"linux-{BASE}"
 PATCHES = ROOT / "patches" / BASE
-TARBALL = BUILD / "cache" / f"linux-source-{BASE}.tar.xz"
+TARBALL = TOP / "cache" / f"linux-source-{BASE}.tar.xz"
 OUTPUT = BUILD / f"series-{BASE}"
 
 START = float(os.environ.get("PLUG_POLICY_START") or time.time())

@@ -23,7 +23,7 @@ def pick(what, made, room, head, key=lambda value: value):
         return head
     if key(head) in (key(made), key(room)):
         return room
-    raise Failure(f"{what} was changed in the repository and, differently, in build/linux-7.3; "
+    raise Failure(f"{what} was changed in the repository and, differently, in {shown(TREE)}; "
                   "nothing was written. Make one of the two as the other, or as it was, "
                   "and refresh again")
 

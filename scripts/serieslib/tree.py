@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""build/linux-7.3: made of the kernel source and the series, and kept up."""
+"""build/linux-$KVER: made of the kernel source and the series, and kept up."""
 
+import re
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .build import Builder, Cache
+from .build import Builder, Cache, DoesNotApply
 from .env import BASE, BUILD, PATCHES, ROOT, TARBALL, TREE, remove, say, shown, step
 from .files import format_series, load_series, parse_series, read_blob, store_blob
 from .git import (Failure, Git, GitError, check_version, clean_env, decode, import_directory,
@@ -24,6 +26,7 @@ class Source:
     label: str
     key: str = ""
     directory: Path = None
+    debian: str = ""
 
 
 def find_source(ksrc):
@@ -38,7 +41,20 @@ def find_source(ksrc):
         raise Failure(f"{shown(TARBALL)} is missing: run scripts/source.sh, or set KSRC=<dir>")
     debian, stat = version.read_text().strip(), TARBALL.stat()
     return Source(f"Linux {BASE} (Debian linux-source-{BASE} {debian})",
-                  f"{debian} {stat.st_size} {stat.st_mtime_ns}")
+                  f"{debian} {stat.st_size} {stat.st_mtime_ns}", debian=debian)
+
+
+def pinned():
+    """The version of Debian's package that the series is for."""
+    return re.search(r"^pinned=(\S+)$", (PATCHES / "source").read_text(), re.M)[1]
+
+
+def refuse(source):
+    """Has source.sh put the pinned version in the place of one that is newer."""
+    step(f"{source.debian} does not take the series; going back to {pinned()}")
+    command = [Path(__file__).resolve().parents[1] / "source.sh", "--refuse", source.debian]
+    if subprocess.run(["sh", *command], check=False).returncode:
+        raise Failure(f"{source.debian} does not take the series, and {pinned()} is not to be had")
 
 
 def import_tarball(git, where):
@@ -210,9 +226,21 @@ def unlisted(series):
             and not path.startswith(ours) and path not in listed and (ROOT / path).exists()]
 
 
+def make(source, keep_work):
+    """(the source it is made of, the series or None). A point release that does
+    not take it is no reason to stop: the one that it was written for will do."""
+    try:
+        return source, update(source, keep_work) if TREE.exists() else create(source)
+    except DoesNotApply as error:
+        if not source.debian or source.debian == pinned():
+            raise
+        say(str(error))
+    refuse(source)
+    return make(find_source(None), keep_work)
+
+
 def cmd_tree(args):
-    source = find_source(args.ksrc)
-    series = update(source, args.keep_work) if TREE.exists() else create(source)
+    source, series = make(find_source(args.ksrc), args.keep_work)
     if not series:
         return
     left = unlisted(series)

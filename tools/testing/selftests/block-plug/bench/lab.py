@@ -24,14 +24,14 @@ import guest  # noqa: E402 pylint: disable=wrong-import-position
 import kernel  # noqa: E402 pylint: disable=wrong-import-position
 from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
 
-OUT = os.path.join(ROOT, "build/bench")
+OUT = os.path.join(kernel.BUILD, "bench")
 PARTS = ("guest.sh", "guest_fio.sh", "guest_nvme.sh", "guest_loads.sh")
 CELLS_PER_BOOT = 24
 SECONDS_PER_BOOT = 1500
 
 
 # What programs of others need and the host need not have: fetch_loads.sh.
-LOADS = os.path.join(ROOT, "build/cache/loads")
+LOADS = os.path.join(kernel.CACHE, "loads")
 PROGRAM_PATH = ":".join([os.environ["PATH"], "/usr/sbin", "/sbin",
                          LOADS + "/bin", LOADS + "/root/usr/bin"])
 

@@ -20,7 +20,7 @@ import plugreport
 from lab import common, guest
 from records import per
 
-OUT = os.path.join(lab.ROOT, "build/run")
+OUT = os.path.join(lab.kernel.BUILD, "run")
 ALL_MODES = ["always", "never", "seq-small", "adaptive"]
 WORKLOADS = ["rand4k", "seq4k", "seq128k"]
 DISK_SIZE = "256m"

@@ -21,9 +21,10 @@ ROOT = os.path.normpath(os.path.join(HERE, "../../../../.."))
 sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tools/block")]
 
 import common  # noqa: E402 pylint: disable=wrong-import-position
+import kernel  # noqa: E402 pylint: disable=wrong-import-position
 
-TREE = os.path.join(ROOT, "build/linux-7.3")
-OUT = os.path.join(ROOT, "build/sim")
+TREE = kernel.TREE
+OUT = os.path.join(kernel.BUILD, "sim")
 PROGRAM = os.path.join(OUT, "plugsim")
 
 ADAPTIVE = 0
@@ -44,7 +45,7 @@ class SimError(Exception):
 def build(*words):
     """Compile the simulator, if need be; words: for make, see Makefile."""
     if not os.path.isdir(os.path.join(TREE, "tools/include")):
-        raise SimError("build/linux-7.3 is missing; run: make tree")
+        raise SimError("%s is missing; run: make tree" % TREE)
     done = subprocess.run(
         ["make", "-s", "-C", os.path.join(HERE, "plugsim"), "OUT=" + OUT,
          "TREE=" + TREE, *words], stdout=subprocess.PIPE,

@@ -21,7 +21,7 @@ ENGINE = []
 def setUpModule():
     """One simulator for all."""
     if not os.path.isdir(os.path.join(simrun.TREE, "tools/include")):
-        raise unittest.SkipTest("build/linux-7.3 is missing: make tree")
+        raise unittest.SkipTest("no kernel tree: make tree")
     simrun.build()
     ENGINE.append(simrun.Engine())
 

@@ -6,12 +6,17 @@ import glob
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SELFTESTS = os.path.dirname(HERE)
 ROOT = os.path.normpath(os.path.join(SELFTESTS, "../../../.."))
-TREE = os.path.join(ROOT, "build/linux-7.3")
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+
+import kernel  # noqa: E402 pylint: disable=wrong-import-position
+
+TREE = kernel.TREE
 TITLE = re.compile(r"^(\S.*)\n={4,}\n\n(?=:Hazard:)", re.M)
 FIELD = re.compile(r"^:(\w+):((?:.*\n)(?:[ \t].*\n)*)", re.M)
 LITERAL = re.compile(r"``([^`]+)``")
