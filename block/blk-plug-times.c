@@ -12,15 +12,14 @@
 
 /*
  * Without statistics or an elevator, start_time_ns is set for this alone.  Two
- * kinds of requests keep the time of an earlier use: passthrough, and requests
+ * kinds of requests may keep the time of an earlier use: passthrough, and those
  * that a plug allocates ahead and frees unused, which never had a segment.
  */
 static bool blk_plug_loop_timed(const struct request *rq)
 {
-	return rq->rq_flags & RQF_IO_STAT ||
-		(!blk_queue_io_stat(rq->q) && rq->start_time_ns &&
-		 rq->nr_phys_segments &&
-		 !blk_op_is_passthrough(rq->cmd_flags));
+	return rq->start_time_ns && rq->nr_phys_segments &&
+		!blk_op_is_passthrough(rq->cmd_flags) &&
+		(rq->rq_flags & RQF_IO_STAT || !blk_queue_io_stat(rq->q));
 }
 
 /*

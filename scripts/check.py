@@ -38,10 +38,12 @@ PREPARE = [
     ("kernel source", ["sh", os.path.join(SCRIPTS, "source.sh")]),
     ("tree", script("series.py", "tree")),
     ("series", script("series.py", "export")),
-    ("kernel", script("kernel.py", "patched", "base", "batching")),
+    ("patched kernel", script("kernel.py", "patched")),
+    ("kernel", script("kernel.py", "base", "batching")),
 ]
 
-Group = collections.namedtuple("Group", "seconds needs about command")
+Group = collections.namedtuple("Group", "seconds needs about command kver",
+                               defaults=(kernel.KVER,))
 
 # Groups of tests, each of which speaks TAP, but for the plain one: how long it
 # takes on two CPUs, about, and the last preparation that it needs.  Two run at
@@ -87,11 +89,35 @@ GROUPS = {name: Group(*row) for name, *row in (
      script("lint.py")),
 )}
 
+# The other kernel that the series is for: what shows that it works there, too.
+OTHER = "6.12"
+OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values",
+               "adaptive_learns", "adaptive_forgets", "elevator_fallback",
+               "verify_flips", "tags_of_libaio", "tags_of_long_plug",
+               "tags_of_merged", "tags_of_small_map", "tags_of_two_disks",
+               "tags_of_shared_set", "tags_hoarded", "scheduler_limit"]
+
+
+def of_other(name, seconds, *more, needs=None):
+    """A group, for the other kernel."""
+    group = GROUPS[name]
+    return Group(seconds, needs or group.needs,
+                 "%s, Linux %s" % (group.about, OTHER),
+                 [*group.command, *more], OTHER)
+
+
+if kernel.KVER != OTHER:
+    GROUPS.update({"%s-%s" % (name, OTHER): group for name, group in (
+        (PLAIN, of_other(PLAIN, 60)),
+        ("kunit", of_other("kunit", 90)),
+        ("selftests", of_other("selftests", 240, *OTHER_TESTS,
+                               needs="patched kernel")))})
+
 
 def help_text():
     """All groups, a line each."""
     return "GROUPS, and about how long each takes:\n" + "\n".join(
-        "  %-13s %3d s  %s" % (name, group.seconds, group.about)
+        "  %-14s %3d s  %s" % (name, group.seconds, group.about)
         for name, group in GROUPS.items())
 
 
@@ -109,23 +135,24 @@ def prepare(chosen):
     """Run the preparations that these groups need; they speak for themselves.
     """
     names = [what for what, _ in PREPARE]
-    last = max(names.index(group.needs) + 1 if group.needs else 0
-               for group in chosen.values())
-    for what, command in PREPARE[:last]:
-        print("== %s" % what, flush=True)
-        if subprocess.run(command, stdin=subprocess.DEVNULL,
-                          check=False).returncode:
-            print("check: %s failed, so nothing could be tested" % what)
-            return False
+    for kver in dict.fromkeys(group.kver for group in chosen.values()):
+        last = max(names.index(group.needs) + 1 if group.needs else 0
+                   for group in chosen.values() if group.kver == kver)
+        for what, command in PREPARE[:last]:
+            print("== %s, Linux %s" % (what, kver), flush=True)
+            if subprocess.run(command, stdin=subprocess.DEVNULL, check=False,
+                              env=dict(os.environ, KVER=kver)).returncode:
+                print("check: %s failed, so nothing could be tested" % what)
+                return False
     return True
 
 
-def environment(chosen):
-    """For the groups; the runner's tests want to be told what to boot."""
-    if "guest-runner" not in chosen:
-        return None
-    return dict(os.environ, KERNEL=kernel.image("patched"),
-                INITRAMFS=guest.initramfs())
+def environment(name, group):
+    """For a group; the runner's tests want to be told what to boot."""
+    env = dict(os.environ, KVER=group.kver)
+    if name == "guest-runner":
+        env.update(KERNEL=kernel.image("patched"), INITRAMFS=guest.initramfs())
+    return env
 
 
 def complete(group, text, code):
@@ -133,9 +160,9 @@ def complete(group, text, code):
     group that printed no result failed."""
     lines = text.splitlines()
     found = tap.results(lines)
-    if group == PLAIN:
+    if group.startswith(PLAIN):
         return ["# " + line for line in lines] + [
-            "%sok %s" % ("not " * bool(code), GROUPS[PLAIN].about)]
+            "%sok %s" % ("not " * bool(code), GROUPS[group].about)]
     if not found:
         lines.append("not ok no test ran")
     elif code and not any(status == "fail" for _, status in found):
@@ -156,15 +183,15 @@ class Runner:
     def __init__(self, chosen):
         self.chosen = chosen
         self.found = []         # (group, name, status)
-        self.env = environment(chosen)
         self.lock = threading.Lock()
         self.running = {}
 
     def run_group(self, name):
         """One group, from start to count."""
         start = time.monotonic()
+        group = self.chosen[name]
         with subprocess.Popen(
-                self.chosen[name].command, env=self.env, text=True,
+                group.command, env=environment(name, group), text=True,
                 errors="replace", stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             self.running[name] = process

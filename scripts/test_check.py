@@ -123,6 +123,6 @@ class Names(unittest.TestCase):
         """They are words of GROUPS= and names of files; PREPARE has what
         they need."""
         for name, group in check.GROUPS.items():
-            self.assertRegex(name, r"^[a-z-]+$")
+            self.assertRegex(name, r"^[a-z0-9.-]+$")
             self.assertIn(group.needs, [None, *dict(check.PREPARE)])
             self.assertTrue(group.about and group.seconds > 0)

@@ -17,6 +17,7 @@
 #include "../blk-mq.h"
 #include "../blk-plug-times.h"
 #include "../elevator.h"
+#include "blk_plug_hctxs.h"
 
 enum {
 	REQUESTS	= 4,
@@ -62,6 +63,7 @@ static void fake_exit(void *data)
 	fake_free_hctx(&f->hctx);
 	fake_free_hctx(&f->other);
 	blk_plug_loop_free(&f->q);
+	blk_plug_test_free_hctxs(&f->q);
 	free_percpu(f->q.queue_ctx);
 }
 
@@ -117,8 +119,8 @@ static void fake_queue(struct kunit *test, struct fake *f)
 	f->q.tag_set = &f->set;
 	f->hctxs[0] = &f->hctx;
 	f->hctxs[1] = &f->other;
-	f->q.queue_hw_ctx = f->hctxs;
-	f->q.nr_hw_queues = 1;
+	KUNIT_ASSERT_EQ(test, 0,
+			blk_plug_test_set_hctxs(&f->q, f->hctxs, 1));
 	f->q.queue_ctx = alloc_percpu(struct blk_mq_ctx);
 	KUNIT_ASSERT_NOT_NULL(test, f->q.queue_ctx);
 }
@@ -212,7 +214,8 @@ static void blk_plug_loop_test_alloc(struct kunit *test)
 
 	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
 	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
-	f->q.nr_hw_queues = 2;
+	KUNIT_ASSERT_EQ(test, 0,
+			blk_plug_test_set_hctxs(&f->q, f->hctxs, 2));
 	KUNIT_EXPECT_EQ(test, blk_plug_loop_alloc(&f->q), 0);
 	KUNIT_EXPECT_EQ(test, !!f->q.plug_loop_cpu, c->gets);
 	KUNIT_EXPECT_EQ(test, !!f->hctx.plug_loop, c->gets);
@@ -229,7 +232,8 @@ static void blk_plug_loop_test_alloc_again(struct kunit *test)
 
 	f->loop->pinned = 3;
 	f->count->sent = 1000;
-	f->q.nr_hw_queues = 2;
+	KUNIT_ASSERT_EQ(test, 0,
+			blk_plug_test_set_hctxs(&f->q, f->hctxs, 2));
 	KUNIT_EXPECT_EQ(test, blk_plug_loop_alloc(&f->q), 0);
 	KUNIT_EXPECT_TRUE(test, f->q.plug_loop_cpu == cpu);
 	KUNIT_EXPECT_EQ(test, f->count->sent, 1000);

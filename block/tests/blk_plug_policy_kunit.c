@@ -15,6 +15,7 @@
 #include "../blk-mq.h"
 #include "../blk-plug-hold.h"
 #include "../elevator.h"
+#include "blk_plug_hctxs.h"
 
 #define NO_GROUP	BLK_PLUG_POLICY_NO_GROUP
 
@@ -173,6 +174,7 @@ static void fake_exit(void *data)
 	for (i = 0; i < HCTX_MAX_TYPES; i++)
 		blk_plug_loop_free_hctx(&f->hctx[i]);
 	blk_plug_loop_free(&f->q);
+	blk_plug_test_free_hctxs(&f->q);
 }
 
 static void fake_hctx(struct kunit *test, struct fake *f, int i)
@@ -195,10 +197,11 @@ static void fake_queue(struct kunit *test, struct fake *f)
 	f->q.queuedata = f;
 	f->other_q = f->q;
 	f->other_hctx.queue = &f->other_q;
-	f->q.queue_hw_ctx = f->hctxs;
-	f->q.nr_hw_queues = HCTX_MAX_TYPES;
 	for (i = 0; i < HCTX_MAX_TYPES; i++)
 		fake_hctx(test, f, i);
+	KUNIT_ASSERT_EQ(test, 0,
+			blk_plug_test_set_hctxs(&f->q, f->hctxs,
+						HCTX_MAX_TYPES));
 }
 
 static struct fake *fake_alloc(struct kunit *test)

@@ -210,18 +210,21 @@ def update(source, keep_work):
     return series
 
 
-def unlisted(series):
-    """Files in the rooms which no entry brings: forgotten, most likely."""
+def unlisted():
+    """Files in the rooms which no series has: forgotten, most likely."""
     try:
         text = run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                        clean_env(), ROOT)
     except GitError:
         return []
-    listed = {path for entry in series.entries for path in entry.files}
-    # The harness and the benchmarks need scripts/, so they are not sent.
+    listed = {path for file in ROOT.glob("patches/[0-9]*/series")
+              for entry in parse_series(file.read_text()).entries for path in entry.files}
+    # The harness and the benchmarks need scripts/, so they are not sent. Nor is what is
+    # for packages.
     selftests = "tools/testing/selftests/block-plug/"
     ours = (".ci/", "build/", "patches/", "scripts/", selftests + "qemu/",
-            selftests + "bench/", selftests + "torture/")
+            selftests + "bench/", selftests + "torture/", "tools/block/man/",
+            "tools/block/packaging/")
     return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
             and not path.startswith(ours) and path not in listed and (ROOT / path).exists()]
 
@@ -243,7 +246,7 @@ def cmd_tree(args):
     source, series = make(find_source(args.ksrc), args.keep_work)
     if not series:
         return
-    left = unlisted(series)
+    left = unlisted()
     if left:
         say(f"note: in no entry of the series: {', '.join(left[:4])}"
             + (f" and {len(left) - 4} more" if left[4:] else ""))

@@ -124,6 +124,7 @@ static int ssdm_alloc_tags(struct ssd_model_dev *dev,
 	set->queue_depth = c->depth;
 	set->numa_node = NUMA_NO_NODE;
 	set->cmd_size = sizeof(struct ssd_model_cmd);
+	set->flags = SSD_MODEL_TAG_FLAGS;
 	return blk_mq_alloc_tag_set(set);
 }
 

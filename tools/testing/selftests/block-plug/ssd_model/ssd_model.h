@@ -21,6 +21,25 @@
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/version.h>
+
+/* --- Linux 6.12 ---------------------------------------------------------- */
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock_id, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock_id, mode);
+	timer->function = function;
+}
+
+/* or requests that wait for a busy device do not merge */
+#define SSD_MODEL_TAG_FLAGS	BLK_MQ_F_SHOULD_MERGE
+#else
+#define SSD_MODEL_TAG_FLAGS	0
+#endif
 
 /* --- media.c ------------------------------------------------------------- */
 
