@@ -85,6 +85,13 @@ static inline void blk_plug_unfreeze_queue(struct request_queue *q,
 #define blk_mq_unfreeze_queue(q, flags)	blk_plug_unfreeze_queue(q, flags)
 #endif
 
+/* Namespaces are names, not strings: for unit tests built as modules. */
+#ifdef MODULE
+#include <linux/module.h>
+#undef MODULE_IMPORT_NS
+#define MODULE_IMPORT_NS(ns)	MODULE_INFO(import_ns, ns)
+#endif
+
 /* Hardware queues are in an xarray: for unit tests that make some up. */
 static inline int blk_plug_test_set_hctxs(struct request_queue *q,
 					  struct blk_mq_hw_ctx **hctxs,

@@ -218,14 +218,15 @@ each_mode()
 	check "$mode: nothing to merge"	merges "$mode"	bp0 bp1 32 "far 4 32"
 }
 
-# Of more than 64K, which "seq-small" does not merge.
+# Of more than 64K, which "seq-small" does not merge; 128 pages in all, which are
+# as many segments, and as many as a request has, where no two adjoin.
 each_large()
 {
-	check "adaptive: 64K up"    merges adaptive bp0 bp1 0 "up 64 16"
-	check "adaptive: 64K down"  merges adaptive bp0 bp1 0 "down 64 16"
-	check "adaptive: 96K up"    merges adaptive bp0 bp1 0 "up 96 16"
-	check "adaptive: 128K up"   merges adaptive bp0 bp1 0 "up 128 8"
-	check "adaptive: 128K down" merges adaptive bp0 bp1 0 "down 128 8"
+	check "adaptive: 64K up"    merges adaptive bp0 bp1 0 "up 64 8"
+	check "adaptive: 64K down"  merges adaptive bp0 bp1 0 "down 64 8"
+	check "adaptive: 96K up"    merges adaptive bp0 bp1 0 "up 96 5"
+	check "adaptive: 128K up"   merges adaptive bp0 bp1 0 "up 128 4"
+	check "adaptive: 128K down" merges adaptive bp0 bp1 0 "down 128 4"
 	check "adaptive: large ones among small ones" \
 		merges adaptive bp0 bp1 0 "up 4 6" "up 64 3" "far 4 3" \
 		"down 124 3" "up 4 5"

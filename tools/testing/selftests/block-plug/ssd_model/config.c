@@ -287,7 +287,7 @@ static const struct configfs_item_operations ssdm_item_ops = {
 };
 
 static const struct config_item_type ssdm_item_type = {
-	.ct_item_ops	= &ssdm_item_ops,
+	.ct_item_ops	= (void *)&ssdm_item_ops, /* Linux 6.12: not const */
 	.ct_attrs	= ssdm_attrs,
 	.ct_owner	= THIS_MODULE,
 };
@@ -334,7 +334,7 @@ static const struct configfs_group_operations ssdm_group_ops = {
 };
 
 static const struct config_item_type ssdm_group_type = {
-	.ct_group_ops	= &ssdm_group_ops,
+	.ct_group_ops	= (void *)&ssdm_group_ops,
 	.ct_owner	= THIS_MODULE,
 };
 

@@ -26,6 +26,14 @@
 /* --- Linux 6.12 ---------------------------------------------------------- */
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#include <linux/module.h>
+
+/* namespaces are names there, not strings */
+#undef EXPORT_SYMBOL_NS_GPL
+#define EXPORT_SYMBOL_NS_GPL(sym, ns)	__EXPORT_SYMBOL(sym, "GPL", ns)
+#undef MODULE_IMPORT_NS
+#define MODULE_IMPORT_NS(ns)		MODULE_INFO(import_ns, ns)
+
 static inline void
 hrtimer_setup(struct hrtimer *timer,
 	      enum hrtimer_restart (*function)(struct hrtimer *),
