@@ -20,7 +20,7 @@ need_kyber()
 # single_tags READS: of as many reads, and writes up to 32 I/Os; sets SINGLES
 single_tags()
 {
-	local list= n=0 write
+	local list='' n=0 write
 
 	while [ $n -lt 32 ]; do
 		[ $n -lt "$1" ] && write= || write=:write

@@ -21,11 +21,10 @@
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
-#include <linux/version.h>
 
 /* --- Linux 6.12 ---------------------------------------------------------- */
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#ifdef SSD_MODEL_LINUX_6_12
 #include <linux/module.h>
 
 /* namespaces are names there, not strings */
