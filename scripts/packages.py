@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Packages of the patched kernel and of its tools, as .deb or .rpm.
+
+The kernel's own targets build its packages (bindeb-pkg, binrpm-pkg). They go
+to build/deb or build/rpm; objects lie below, a directory per flavour.
+"""
+import argparse
+import glob
+import os
+import re
+import shutil
+
+import common
+import debian
+import kernel
+import toolspkg
+from serieslib.env import BASE, shown
+
+PACKAGING = toolspkg.PACKAGING
+POLICY = os.path.join(PACKAGING, "policy.config")
+LEAN = os.path.join(PACKAGING, "lean.config")
+BUILDING = os.path.join(PACKAGING, "build.config")
+CLOUD = "usr/src/linux-config-%s/config.amd64_none_cloud-amd64.xz" % BASE
+FLAVOURS = ["lean", "cloud"]
+
+# What kbuild makes besides, and nobody should install: the headers of the C
+# library are those of Debian's kernel.
+WANTED = {"deb": ["linux-image-*.deb", "linux-headers-*.deb"],
+          "rpm": ["rpmbuild/RPMS/*/kernel-[0-9]*.rpm"]}
+
+# Steps of a build, where none is remembered; those of other configurations are
+# anybody's guess.
+STEPS = {"lean": 2300, "cloud": 6500}
+
+
+class Flavour:
+    """A configuration of the kernel, and what is built of it."""
+
+    def __init__(self, name, form):
+        self.config = None if name in FLAVOURS else os.path.abspath(name)
+        self.name = os.path.basename(name)
+        if self.config and not os.path.isfile(self.config):
+            raise kernel.BuildError(
+                "no flavour '%s': accepted are %s, or a configuration file"
+                % (name, " and ".join(FLAVOURS)))
+        # what a kernel's release and a package's name may have
+        self.name = re.sub(r"[^a-z0-9.+]+", "-", self.name.lower()).strip("-.")
+        self.form = form
+        self.top = os.path.join(kernel.BUILD, form, BASE + "-" + self.name)
+        self.out = os.path.join(self.top, "o")
+        self.local = "-plug-policy-" + self.name
+
+    def make(self, *args):
+        """The command line of make."""
+        return kernel.make_command(kernel.TREE, self.out,
+                                   "LOCALVERSION=" + self.local, *args)
+
+    def fragments(self):
+        """Makes .config what the flavour starts from; what it adds."""
+        path = os.path.join(self.out, ".config")
+        if self.config:
+            shutil.copyfile(self.config, path)
+        elif self.name == "cloud":
+            debian.cloud_config(CLOUD, path)
+        else:
+            kernel.quiet(self.make("tinyconfig"), "tinyconfig")
+            return [kernel.CONFIG, LEAN, POLICY]
+        return [POLICY]
+
+    def configure(self):
+        """The flavour's configuration with the options on."""
+        print("%s: configuring" % self.name, flush=True)
+        os.makedirs(self.out, exist_ok=True)
+        fragments = self.fragments()
+        path = os.path.join(self.out, ".config")
+        kernel.quiet(["sh", kernel.TREE + "/scripts/kconfig/merge_config.sh",
+                      "-m", "-O", self.out, path, *fragments, BUILDING],
+                     "merge_config.sh")
+        kernel.quiet(self.make("olddefconfig"), "olddefconfig")
+        kernel.check_config(path, kernel.wanted_options(fragments), [])
+
+    def release(self):
+        """Of the kernel, as in uname -r."""
+        return kernel.quiet(self.make("-s", "kernelrelease"),
+                            "kernelrelease").split()[-1]
+
+    def targets(self):
+        """make's, with who makes the package and which version it has."""
+        version = kernel.quiet(self.make("-s", "kernelversion"),
+                               "kernelversion").split()[-1]
+        if self.form == "rpm":
+            return ["binrpm-pkg", "RPMOPTS=" + " ".join(toolspkg.RPM_OPTIONS)]
+        name, mail = toolspkg.AUTHOR
+        return ["bindeb-pkg", "KDEB_PKGVERSION=%s+plugpolicy-1" % version,
+                "KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=" + name,
+                "DEBEMAIL=" + mail, "DEB_BUILD_OPTIONS=terse"]
+
+    def build(self):
+        """Build the packages; their paths where they are collected."""
+        log = self.top + ".log"
+        for old in self.built():
+            os.unlink(old)
+        what = "kernel %s (%s)" % (self.name, self.form)
+        known = os.path.exists(os.path.join(self.top, ".steps"))
+        progress = kernel.Progress(
+            what, kernel.expected_steps(self.top) if known
+            else STEPS.get(self.name, STEPS["cloud"]))
+        if kernel.run_make(self.make(*self.targets()), log, progress):
+            with open(log, encoding="utf-8") as text:
+                raise kernel.BuildError("%s\n%s failed to build, see %s" % (
+                    text.read()[-3000:], what, log))
+        kernel.remember_steps(self.top, progress.steps)
+        progress.done()
+        return [shutil.move(path, os.path.join(
+            kernel.BUILD, self.form, os.path.basename(path)))
+                for path in self.built()]
+
+    def built(self):
+        """What kbuild has left."""
+        # rpmbuild builds below the objects, dpkg-buildpackage beside them
+        top = self.out if self.form == "rpm" else self.top
+        return [path for pattern in WANTED[self.form]
+                for path in sorted(glob.glob(os.path.join(top, pattern)))]
+
+
+def kernel_packages(name, form):
+    """Packages of a flavour."""
+    flavour = Flavour(name, form)
+    with common.locked(flavour.top + ".lock"):
+        flavour.configure()
+        return flavour.build()
+
+
+def lint(packages):
+    """lintian's errors end us; it knows no .rpm."""
+    kernel.quiet(["lintian", "--fail-on", "error", "--allow-root",
+                  "--suppress-tags", ",".join(toolspkg.NOT_DEBIANS),
+                  *packages], "lintian")
+    print("lintian: no errors")
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("form", choices=["deb", "rpm"])
+    parser.add_argument(
+        "--flavour", default="lean", metavar="lean|cloud|FILE",
+        help="small, for virtual machines; Debian's configuration for clouds; "
+        "a configuration of yours [lean]")
+    parser.add_argument("--tools", action="store_true",
+                        help="only the package of the tools")
+    args = parser.parse_args()
+    with common.program("packages.py", kernel.BuildError, OSError,
+                        advice="; run it again to go on"):
+        made = [toolspkg.build(args.form)]
+        if not args.tools:
+            made += kernel_packages(args.flavour, args.form)
+        if args.form == "deb":
+            lint(made)
+        for path in made:
+            print(shown(path))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of what the packages hold, without a kernel: that documents, manual
+and examples agree, and that installing them changes nothing."""
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+import textwrap
+import unittest
+from unittest import mock
+
+import kernel
+import packages
+import toolspkg
+
+
+def read(*parts):
+    """A file of ours."""
+    with open(os.path.join(*parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def example(after):
+    """The literal block of plug-policy.rst that follows some words."""
+    text = read(toolspkg.DOCUMENTS, "plug-policy.rst").partition(after)[2]
+    return textwrap.dedent(re.search(
+        r"::\n\n((?:\t.*\n|\n(?=\t))+)", text)[1])
+
+
+def comments(text):
+    """What is commented out, without what explains it."""
+    return "".join(line[1:] + "\n" for line in text.splitlines()
+                   if re.match(r"#(\S|  )", line))
+
+
+def options(text):
+    """The long options that a text names."""
+    return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
+
+
+class Examples(unittest.TestCase):
+    """For udev, tmpfiles and TuneD."""
+
+    def setUp(self):
+        self.rule = comments(read(toolspkg.PACKAGING, "60-plug-policy.rules"))
+
+    def test_rule_of_document(self):
+        self.assertEqual(self.rule, example("60-plug-policy.rules``"))
+
+    def test_rule_of_readme(self):
+        line = re.sub(r"\\\n +", "", self.rule)
+        self.assertIn(line, read(kernel.ROOT, "README.md"))
+
+    def test_profile_of_document(self):
+        text = read(toolspkg.PACKAGING, "tuned.conf")
+        self.assertEqual(text[text.index("["):],
+                         example("``/etc/tuned/plug-policy/tuned.conf``"))
+
+    def test_all_is_commented_out(self):
+        for name in "60-plug-policy.rules", "tmpfiles.conf":
+            for line in read(toolspkg.PACKAGING, name).splitlines():
+                self.assertRegex(line, "^(#|$)", name)
+
+
+class Manual(unittest.TestCase):
+    """The pages know what the programs take."""
+
+    def compare(self, program, page):
+        said = subprocess.run([os.path.join(toolspkg.TOOLS, program),
+                               "--help"], text=True, check=True,
+                              stdout=subprocess.PIPE).stdout
+        self.assertEqual(options(said) - {"--"},
+                         options(read(toolspkg.TOOLS, "man", page)))
+
+    def test_plugstat(self):
+        self.compare("plugstat", "plugstat.1")
+
+    def test_plugbench(self):
+        self.compare("plugbench", "plugbench.1")
+
+    def test_plugtrace(self):
+        self.compare("plugtrace-perf", "plugtrace.8")
+
+
+class Package(unittest.TestCase):
+    """Of the tools, and the names of the kernel's."""
+
+    def build(self, umask):
+        with tempfile.TemporaryDirectory() as where, \
+                mock.patch.object(kernel, "BUILD", where):
+            old = os.umask(umask)
+            try:
+                with open(toolspkg.build("deb"), "rb") as deb:
+                    return hashlib.sha256(deb.read()).hexdigest()
+            finally:
+                os.umask(old)
+
+    def test_reproducible(self):
+        self.assertEqual(self.build(0o022), self.build(0o077))
+
+    def test_flavour_of_a_file(self):
+        with tempfile.NamedTemporaryFile(suffix="_My.config") as file:
+            flavour = packages.Flavour(file.name, "deb")
+        self.assertRegex(flavour.local, "^-plug-policy-[a-z0-9.+-]*-my.config$")
+
+    def test_unknown_flavour(self):
+        with self.assertRaisesRegex(kernel.BuildError,
+                                    "accepted are lean and cloud"):
+            packages.Flavour("fat", "deb")
+
+
+if __name__ == "__main__":
+    unittest.main()

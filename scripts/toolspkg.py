@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The package of the tools: what it holds, as .deb and as .rpm."""
+import email.utils
+import glob
+import gzip
+import hashlib
+import os
+import re
+import shutil
+
+import kernel
+
+TOOLS = os.path.join(kernel.ROOT, "tools/block")
+PACKAGING = os.path.join(TOOLS, "packaging")
+DOCUMENTS = os.path.join(kernel.ROOT, "Documentation/block")
+AUTHOR = ("plug_policy series", "plug-policy@example.invalid")
+NAME = "plug-policy-tools"
+SHARE = "usr/share/" + NAME
+DOC = "usr/share/doc/" + NAME
+
+# where it goes: what of tools/block
+FILES = {
+    "usr/bin/plugstat": "plugstat",
+    SHARE + "/plugbench": "plugbench",
+    SHARE + "/plugreport.py": "plugreport.py",
+    SHARE + "/plugtrace.bt": "plugtrace.bt",
+    "usr/sbin/plugtrace-perf": "plugtrace-perf",
+    "usr/lib/udev/rules.d/60-plug-policy.rules":
+        "packaging/60-plug-policy.rules",
+    "usr/lib/tmpfiles.d/plug-policy.conf": "packaging/tmpfiles.conf",
+    "usr/lib/tuned/profiles/plug-policy/tuned.conf": "packaging/tuned.conf",
+}
+LINKS = {
+    "usr/bin/plugbench": "../share/%s/plugbench" % NAME,
+    "usr/share/man/man8/plugtrace-perf.8.gz": "plugtrace.8.gz",
+}
+
+SUMMARY = "tools for the plug policy of block devices"
+DESCRIPTION = """\
+Linux collects the I/Os of one submission in a plug. With the series
+plug_policy, the file queue/plug_policy in sysfs says, for each disk, how many
+a plug holds and which it merges.
+
+plugstat shows what plugs do, plugbench compares the policies of a disk, and
+plugtrace shows what plugs batch on a kernel without the series. A udev rule
+and a line for systemd-tmpfiles are included, as comments, and a profile for
+TuneD, which nobody has selected: installing this changes no disk."""
+
+CONTROL = """\
+Package: {NAME}
+Version: {version}
+Architecture: all
+Maintainer: {maintainer}
+Installed-Size: {size}
+Depends: python3
+Recommends: fio
+Suggests: bpftrace, gnuplot-nox | gnuplot, linux-perf, tuned
+Section: admin
+Priority: optional
+Description: {SUMMARY}
+{description}
+"""
+
+# plugbench, run by root, leaves its compiled library
+PRERM = "#!/bin/sh\nset -e\nrm -rf /%s/__pycache__\n" % SHARE
+
+SPEC = """\
+Name: {NAME}
+Version: {version}
+Release: {revision}
+Summary: {SUMMARY}
+License: GPL-2.0-only
+BuildArch: noarch
+AutoReqProv: no
+Requires: python3
+Recommends: fio
+Suggests: bpftrace
+Suggests: gnuplot
+Suggests: perf
+Suggests: tuned
+
+%description
+{DESCRIPTION}
+
+%install
+cp -a {root}/. %{{buildroot}}
+
+%preun
+[ "$1" != 0 ] || rm -rf /{SHARE}/__pycache__
+
+%files
+{files}
+"""
+
+# Neither the builder's name nor the hour of the build, and nothing compressed
+# or compiled once more.
+RPM_OPTIONS = [
+    "--define='_buildhost build'", "--define='__os_install_post %{nil}'",
+    "--define='use_source_date_epoch_as_buildtime 1'",
+    "--define='clamp_mtime_to_source_date_epoch 1'"]
+
+# lintian on what is no part of Debian
+NOT_DEBIANS = []
+
+
+def text_of(name):
+    """A file of packaging/ without its licence line, for what has a format
+    that knows no comments."""
+    with open(os.path.join(PACKAGING, name), encoding="utf-8") as file:
+        return file.read().partition("\n")[2]
+
+
+def changelog():
+    """(text, version, seconds since 1970 of the last entry)"""
+    text = text_of("changelog")
+    version = re.match(r"\S+ \((\S+)\)", text)[1]
+    date = email.utils.parsedate_to_datetime(
+        re.search(r"^ -- .*>  (.*)$", text, re.M)[1])
+    return text, version, int(date.timestamp())
+
+
+def write(root, name, data, mode=0o644):
+    """A file below root, packed if that is its name."""
+    path = os.path.join(root, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if name.endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    with open(path, "wb") as out:
+        out.write(data)
+    os.chmod(path, mode)
+
+
+def copy(root, name, source):
+    """A file of ours; a program remains one."""
+    with open(source, "rb") as data:
+        write(root, name, data.read(),
+              0o755 if os.stat(source).st_mode & 0o100 else 0o644)
+
+
+def stage(root):
+    """All that is installed, by whichever package."""
+    shutil.rmtree(root, ignore_errors=True)
+    for name, source in FILES.items():
+        copy(root, name, os.path.join(TOOLS, source))
+    for page in glob.glob(TOOLS + "/man/*.[1-8]"):
+        copy(root, "usr/share/man/man%s/%s.gz" % (
+            page[-1], os.path.basename(page)), page)
+    for page in glob.glob(DOCUMENTS + "/plug-*.rst"):
+        copy(root, DOC + "/" + os.path.basename(page), page)
+    for name, target in LINKS.items():
+        os.symlink(target, os.path.join(root, name))
+    write(root, DOC + "/copyright", text_of("copyright").encode())
+    write(root, DOC + "/changelog.Debian.gz", changelog()[0].encode())
+
+
+def files(root):
+    """What stage() has left, as absolute paths of the machine to be."""
+    return sorted(os.path.join("/", os.path.relpath(top, root), name)
+                  for top, _, names in os.walk(root) for name in names)
+
+
+def settle(root, seconds):
+    """The same package for the same content: times, and no umask."""
+    for top, _, _ in os.walk(root):
+        os.chmod(top, 0o755)
+    kernel.quiet(["find", root, "-exec", "touch", "-h", "-d",
+                  "@%d" % seconds, "{}", "+"], "touch")
+
+
+def write_control(root):
+    """What dpkg wants to know."""
+    paths = files(root)
+    sums, size = "", 0
+    for path in paths:
+        if not os.path.islink(root + path):
+            with open(root + path, "rb") as file:
+                data = file.read()
+            sums += "%s  %s\n" % (hashlib.md5(data).hexdigest(), path[1:])
+            size += len(data)
+    control = CONTROL.format(
+        NAME=NAME, SUMMARY=SUMMARY, version=changelog()[1],
+        maintainer="%s <%s>" % AUTHOR, size=size // 1024 + len(paths),
+        description="\n".join(" " + (line or ".")
+                              for line in DESCRIPTION.split("\n")))
+    write(root, "DEBIAN/control", control.encode())
+    write(root, "DEBIAN/md5sums", sums.encode())
+    write(root, "DEBIAN/prerm", PRERM.encode(), 0o755)
+
+
+def build_deb(root, where):
+    """The .deb of what is staged."""
+    _, version, seconds = changelog()
+    path = os.path.join(where, "%s_%s_all.deb" % (NAME, version))
+    write_control(root)
+    settle(root, seconds)
+    kernel.quiet(["env", "SOURCE_DATE_EPOCH=%d" % seconds, "dpkg-deb",
+                  "--root-owner-group", "-Zxz", "-b", root, path], "dpkg-deb")
+    return path
+
+
+def build_rpm(root, where):
+    """The .rpm of what is staged."""
+    _, whole, seconds = changelog()
+    version, _, revision = whole.partition("-")
+    settle(root, seconds)
+    spec = os.path.join(where, NAME + ".spec")
+    with open(spec, "w", encoding="utf-8") as out:
+        out.write(SPEC.format(
+            NAME=NAME, SHARE=SHARE, SUMMARY=SUMMARY, DESCRIPTION=DESCRIPTION,
+            version=version, revision=revision, root=root,
+            files="\n".join(files(root))))
+    command = " ".join([
+        "SOURCE_DATE_EPOCH=%d" % seconds, "rpmbuild", "-bb", *RPM_OPTIONS,
+        "--define='_topdir %s/o-tools'" % where,
+        "--define='_rpmdir %s'" % where,
+        "--define='_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}."
+        "%%{ARCH}.rpm'", "--nodeps", spec])
+    kernel.quiet(["sh", "-c", command], "rpmbuild")
+    return os.path.join(where, "%s-%s.noarch.rpm" % (NAME, whole))
+
+
+def build(form):
+    """The package, in build/deb or build/rpm; its path."""
+    where = os.path.join(kernel.BUILD, form)
+    root = os.path.join(where, "tools-root")
+    stage(root)
+    path = (build_deb if form == "deb" else build_rpm)(root, where)
+    shutil.rmtree(root)
+    return path
