@@ -11,7 +11,7 @@ export KVER KSRC FROM ACCEL BLKTESTS SETUP
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
 	selftest series branch bisect each-commit figures matrix torture lint \
-	shell blktests tags clean
+	shell blktests tags deb deb-test rpm debian-patches stick stick-test clean
 
 help:
 	@echo 'Verbs:'
@@ -34,11 +34,18 @@ help:
 	@echo '  each-commit  compiles, on and off, gcc and clang; see ARGS (or: bisect)'
 	@echo '  matrix    the last commit compiles in other configurations'
 	@echo '  torture   faults and floods on two debug kernels; see T and KINDS'
+	@echo '  deb       packages of kernel and tools, in $(OUT)/deb/; see FLAVOUR'
+	@echo '  deb-test  installs, boots and removes them in a Debian 13 guest'
+	@echo '  rpm       the same for RPM, in $(OUT)/rpm/; not tried on such a system'
+	@echo '  debian-patches  the series for src:linux, in $(OUT)/debian-patches/'
+	@echo '  stick     $(OUT)/stick/plug-policy.img, a USB stick that compares'
+	@echo '  stick-test  boots it beside two NVMe disks, which must stay as they are'
 	@echo '  lint      checkpatch, shellcheck, sparse, W=1'
 	@echo '  shell     boot the patched kernel to a prompt, disk attached'
 	@echo '  clean     remove build/, except for the downloads in build/cache'
 	@echo 'Variables:'
 	@echo '  KVER=6.12     the series for that kernel, in build/6.12/ (default: 7.3)'
+	@echo '  FLAVOUR=name  of "deb" and "rpm": lean (default), cloud, or a file'
 	@echo '  SETUP=no      install nothing; name what is missing and stop'
 	@echo '  KSRC=dir      use this Linux $(KVER) source, which is only read'
 	@echo '  ONTO=dir      another kernel tree on which "series" tries the mails'
@@ -140,6 +147,21 @@ lint: setup series
 
 shell: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) --shell
+
+deb rpm: setup tree
+	@sh scripts/setup.sh $@
+	@python3 scripts/packages.py $@ --flavour '$(or $(FLAVOUR),lean)'
+
+deb-test: deb
+	@python3 scripts/debtest.py
+
+debian-patches: tree
+	@sh scripts/setup.sh deb
+	@python3 scripts/debian_patches.py $(ARGS)
+
+stick stick-test: setup tree
+	@sh scripts/setup.sh stick
+	@python3 scripts/$(subst stick-test,sticktest,$@).py
 
 check: $(if $(filter-out help,$(or $(GROUPS),all)),setup)
 	@python3 scripts/check.py --groups '$(GROUPS)'

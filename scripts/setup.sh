@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# setup.sh [all|tree|each-commit]: makes sure that what a verb needs is there.
+# setup.sh [all|tree|each-commit|deb|rpm|stick]: makes sure that what a verb needs is there.
 #
-# all, the default, is what "make check" needs; tree and each-commit are what
-# the verbs of these names do. On Debian what is missing is installed, by package
+# all, the default, is what "make check" needs; the others are what the verbs of
+# these names need besides. On Debian what is missing is installed, by package
 # name; elsewhere, or where we may not, it is named. Nothing that is installed is
 # upgraded or removed for it, and nothing under /etc is changed by us.
 # SETUP=no: nothing is installed, only named.
@@ -30,6 +30,11 @@ others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
 	linux-perf=perf"
 
+deb="debhelper=dh lintian mmdebstrap libdw-dev=/usr/include/dwarf.h
+	dpkg-dev=dpkg-buildpackage quilt e2fsprogs=mke2fs"
+stick="zstd fdisk=sfdisk dosfstools=mkfs.vfat mtools=mcopy
+	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
+
 wanted() {
 	echo "$tree"
 	[ -n "${KSRC:-}" ] || echo "$debian_source"
@@ -37,7 +42,13 @@ wanted() {
 	tree) ;;
 	each-commit) echo "$compile $each_commit" ;;
 	all) echo "$compile $each_commit $others" ;;
-	*) die "'$1' is unknown; accepted: all, tree, each-commit" ;;
+	deb) echo "$deb" ;;
+	rpm) echo "rpm=rpmbuild" ;;
+	stick) echo "$stick" ;;
+	*)
+		die "'$1' is unknown; accepted: all, tree, each-commit, deb, rpm," \
+			"stick"
+		;;
 	esac
 }
 
