@@ -28,7 +28,7 @@ others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	nvme-cli=nvme libaio-dev=/usr/include/libaio.h shellcheck
 	gnuplot-nox=gnuplot xfsprogs=mkfs.xfs sysstat=iostat dwarves=pahole
 	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
-	linux-perf=perf"
+	linux-perf=perf mandoc"
 
 deb="debhelper=dh lintian mmdebstrap libdw-dev=/usr/include/dwarf.h
 	dpkg-dev=dpkg-buildpackage quilt e2fsprogs=mke2fs"
@@ -102,16 +102,37 @@ root_prefix() {
 
 # shellcheck disable=SC2086 # $as and $missing are lists of words
 apt_install() {
-	$as apt-get -o Acquire::Retries=3 "$@" --no-install-recommends install \
-		$missing
+	$as apt-get -o Acquire::Retries=3 -o Dir::Etc::Preferences="$pins" "$@" \
+		--no-install-recommends install $missing
+}
+
+# What a plan would do to packages that are installed
+changes_of() {
+	printf '%s\n' "$1" |
+		sed -n 's/^Inst \([^ ]*\) \[.*/\1/p; s/^Remv \([^ ]*\).*/\1/p'
+}
+
+# A new package may want its like of the same release: udev wants libudev1's. Of
+# the sources that a plan would upgrade, take what goes with the installed ones.
+pin_installed() {
+	[ ! -f /etc/apt/preferences ] || cat /etc/apt/preferences
+	# shellcheck disable=SC2016,SC2086 # dpkg's own ${}; one word per package
+	dpkg-query -W -f '${source:Package} ${Version}\n' $1 | sort -u |
+		while read -r source version; do
+			printf '\nPackage: src:%s\nPin: version %s\nPin-Priority: 990\n' \
+				"$source" "$version"
+		done
+}
+
+make_plan() {
+	plan=$(apt_install --simulate) || die "apt-get cannot install: $missing"
+	changed=$(changes_of "$plan")
 }
 
 # Stops if the install would do more than add packages.
 refuse_changes() {
-	changed=$(printf '%s\n' "$1" |
-		sed -n 's/^Inst \([^ ]*\) \[.*/\1/p; s/^Remv \([^ ]*\).*/\1/p' |
-		tr '\n' ' ')
-	[ -z "$changed" ] || die "to install $missing, apt-get would upgrade or" \
+	changed=$(printf '%s\n' "$changed" | tr '\n' ' ')
+	[ -z "${changed% }" ] || die "to install $missing, apt-get would upgrade or" \
 		"remove packages, which is for you to decide: $changed"
 }
 
@@ -122,8 +143,16 @@ install_packages() {
 	# whether the install works.
 	$as apt-get -o Acquire::Retries=3 update ||
 		say "apt-get update complained; going on with what it has"
-	plan=$(apt_install --simulate) || die "apt-get cannot install: $missing"
-	refuse_changes "$plan"
+	pins=/etc/apt/preferences
+	make_plan
+	if [ -n "$changed" ]; then
+		pins=$(mktemp)
+		trap 'rm -f "$pins"' EXIT
+		trap 'exit 1' INT TERM
+		pin_installed "$changed" >"$pins"
+		make_plan
+	fi
+	refuse_changes
 	step "install, with what they need:" \
 		"$(printf '%s\n' "$plan" | sed -n 's/^Inst \([^ ]*\).*/\1/p' |
 			tr '\n' ' ')"

@@ -171,6 +171,21 @@ class Setup(unittest.TestCase):
             self.assertIn(plan.split()[1], text)
             self.assertNotIn("--yes", calls)
 
+    def test_what_goes_with_the_installed_release(self):
+        """Before it refuses, it asks for what needs no upgrade."""
+        self.program("dpkg-query", 'case "$*" in *source:Package*libudev1*)\n'
+                     "echo 'systemd 252.38' ;;\n*) exit 1 ;; esac")
+        self.program("apt-get", r"""echo "$*" >>%s
+pins=${*##*Dir::Etc::Preferences=}
+case "$*" in *--simulate*)
+echo 'Inst udev (252 Debian)'
+grep -qs '^Pin: version 252.38' "${pins%%%% *}" ||
+echo 'Inst libudev1 [252.38] (252.39 Debian)' ;; esac""" % self.log)
+        status, text, calls = self.setup()
+        self.assertEqual(status, 0, text)
+        self.assertIn("--yes", calls)
+        self.assertNotIn("libudev1", text)
+
     def test_no_means_no(self):
         """SETUP=no calls nothing and names all."""
         self.apt("")
