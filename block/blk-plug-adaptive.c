@@ -32,8 +32,9 @@
  *
  * - If four samples in a row differ by a quarter from those before, beyond
  *   chance, the load has changed: start anew.  Do the same if they make no
- *   sense or lack a response time, or if two blocks differ by a quarter.  If
- *   the load has gone that far slowly, measure again before the next trial.
+ *   sense or lack a response time, or if two blocks of a measurement differ
+ *   by a quarter.  If the load has gone that far slowly, measure again
+ *   before the next trial.
  *
  * - All bios look for a merge while more than one in 32 finds one.  Otherwise
  *   only those of every 32nd plug do.

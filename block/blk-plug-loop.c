@@ -116,6 +116,7 @@ void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free_hctx);
 
+/* Let submitters follow the controller, until its next sample is due. */
 static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 {
 	const struct blk_plug_adaptive *c = &loop->controller;
@@ -127,6 +128,7 @@ static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 		WRITE_ONCE(loop->decision, decision);
 	if (sparse != loop->sparse)
 		WRITE_ONCE(loop->sparse, sparse);
+	WRITE_ONCE(loop->next, atomic_read(&loop->folded) + c->epoch);
 }
 
 /*
@@ -213,8 +215,6 @@ static void blk_plug_loop_sample(const struct blk_mq_hw_ctx *hctx,
 		blk_plug_loop_judge(hctx, loop);
 		blk_plug_loop_publish(loop);
 	}
-	WRITE_ONCE(loop->next,
-		   atomic_read(&loop->folded) + loop->controller.epoch);
 }
 
 static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 folded)

@@ -111,10 +111,11 @@ void blk_plug_policy_register(struct request_queue *q);
  */
 void blk_plug_policy_unregister(struct request_queue *q);
 
-/* queue/plug_policy and the hctx's debugfs file, in blk-plug-sysfs.c */
+/* queue/plug_policy* and the hctx's debugfs file, in blk-plug-sysfs.c */
 ssize_t blk_plug_policy_show(struct gendisk *disk, char *page);
 ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 			      size_t count);
+ssize_t blk_plug_policy_fallback_show(struct gendisk *disk, char *page);
 int blk_plug_policy_debugfs_show(void *data, struct seq_file *m);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * queue/plug_policy in sysfs, and what it comes to in each hctx's directory in
- * debugfs.
+ * queue/plug_policy and queue/plug_policy_fallback in sysfs, and what they come
+ * to in each hctx's directory in debugfs.
  */
 #include <linux/blkdev.h>
 #include <linux/seq_file.h>
@@ -58,6 +58,20 @@ ssize_t blk_plug_policy_store(struct gendisk *disk, const char *page,
 	else
 		ret = blk_plug_policy_set(disk->queue, mode);
 	return ret ?: count;
+}
+
+/* One word, and whatever the mode is: what keeps any other than "always" out. */
+ssize_t blk_plug_policy_fallback_show(struct gendisk *disk, char *page)
+{
+	static const char *const word[] = {
+		[BLK_PLUG_POLICY_AS_SET]	= "none",
+		[BLK_PLUG_POLICY_ELEVATOR]	= "elevator",
+		[BLK_PLUG_POLICY_BLOCKING]	= "blocking-driver",
+		[BLK_PLUG_POLICY_NO_QUEUE_RQS]	= "no-queue_rqs",
+	};
+
+	return sysfs_emit(page, "%s\n",
+			  word[blk_plug_policy_fallback(disk->queue)]);
 }
 
 static const char *const merge_text[] = {

@@ -17,7 +17,8 @@ says()
 
 	set_mode "$1" "$2" || return 1
 	[ "$2" != always ] || why="as set"
-	expect_effect "$1" "$2" "always ($why)" "all ($why)"
+	expect_effect "$1" "$2" "always ($why)" "all ($why)" \
+		"$(echo "$3" | tr ' ' -)"
 }
 
 # A driver that may sleep is run from a worker, not by queue_rqs() nor past the

@@ -37,10 +37,12 @@ says()
 
 	[ "$1" != always ] || why="as set"
 	with_elevator "$1" || return 1
-	expect_effect $DISK "$1" "always ($why)" "all ($why)"
+	expect_effect $DISK "$1" "always ($why)" "all ($why)" elevator
 	without_elevator "$1" || return 1
 	expect_text "hold without elevator" "$(debugfs_line $DISK hold)" \
 		"$1 (as set)"
+	expect_text "fallback without elevator" \
+		"$(attr "$(knob $DISK)_fallback")" none
 }
 
 # A plug bound for an elevator never uses queue_rqs(). That it was held shows

@@ -21,6 +21,8 @@ shows_modes()
 			failed "expected '$word' in '$(cat "$KNOB")'"
 	done
 	expect_text "permissions" "$(stat -c %a "$KNOB")" 644
+	expect_text "permissions of plug_policy_fallback" \
+		"$(stat -c %a "${KNOB}_fallback")" 444
 }
 
 # Every mode to every other one.

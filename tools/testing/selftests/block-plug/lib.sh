@@ -417,9 +417,12 @@ expect_in_force()
 		"$2 (as set)"
 }
 
-# expect_effect DISK MODE HOLD MERGE: what debugfs says of the mode
+# expect_effect DISK MODE HOLD MERGE [FALLBACK]: what debugfs says of the mode,
+# and sysfs of why it is not followed
 expect_effect()
 {
+	expect_text "plug_policy_fallback of $1" \
+		"$(attr "$(knob "$1")_fallback")" "${5:-none}"
 	expect_text "debugfs 'set' of $1" "$(debugfs_line "$1" set)" "$2"
 	expect_text "debugfs 'hold' of $1 on $2" \
 		"$(debugfs_line "$1" hold)" "$3"
