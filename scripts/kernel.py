@@ -7,6 +7,7 @@ sources relative to the tree, so that the compiler cache serves the patched and
 the unpatched kernel alike.
 """
 import argparse
+import glob
 import hashlib
 import os
 import re
@@ -337,10 +338,15 @@ def build_locked(variant):
 def model(variant):
     """Build the model SSD for a kernel built already; the .ko files, in the
     order to load them."""
-    where = os.path.join(output(variant), "ssd_model")
+    where = os.path.join(output(variant), "model")
     os.makedirs(where, exist_ok=True)
     with common.locked(os.path.join(BUILD, ".lock-model")):
-        quiet(variant_command(variant, "M=" + MODEL, "MO=" + where, "modules"),
+        # not by MO=, which kernels before 6.13 do not know
+        for source in glob.glob(MODEL + "/*.[ch]") + [MODEL + "/Makefile"]:
+            link = os.path.join(where, os.path.basename(source))
+            if not os.path.lexists(link):
+                os.symlink(source, link)
+        quiet(variant_command(variant, "M=" + where, "modules"),
               "ssd_model for the %s kernel" % variant)
     return [os.path.join(output(variant), "lib/kunit/kunit.ko")] + [
         os.path.join(where, name + ".ko")

@@ -258,23 +258,7 @@ sequential_without_merges()
 	set_attr /sys/block/$DISK/queue/nomerges 0
 }
 
-# A plug of 16 for each of two disks, which take turns
-measure_two()
-{
-	measure $DISK -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		/dev/$DISK /dev/bp1
-}
-
-# Such a plug ends with a group for each disk, in older kernels with none.
-two_on_always()
-{
-	set_mode $DISK always && set_mode bp1 always && measure_two || return 1
-	ALWAYS_GROUPS=$((HELD_GROUPS ? 2 : 0))
-	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" \
-		$((ALWAYS_GROUPS * N))
-}
-
-# two_disks MODE REQUESTS GROUPS
+# two_disks MODE REQUESTS GROUPS: a plug of 16 for each, which take turns
 two_disks()
 {
 	local other
@@ -282,7 +266,8 @@ two_disks()
 	set_mode $DISK adaptive && pin_group $DISK 4 &&
 	set_mode bp1 "$1" && pin_group bp1 4 || return 1
 	other=$(requests_of bp1)
-	measure_two || return
+	measure $DISK -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
+		/dev/$DISK /dev/bp1 || return
 	expect_count "requests of the other" \
 		$(($(requests_of bp1) - other)) $(($2 * N)) $(($2 * N))
 	expect_count "requests" "$REQUESTS" $((16 * N)) $((16 * N))
@@ -414,13 +399,12 @@ check "8: runs do not merge" unless_probed \
 check "32: runs do not merge, and are held" unless_probed \
 	plug				  rand 32 16  1 "run 4 8" "run 4 8"
 
-check "two disks on always" two_on_always
-check "4: with a disk on always, all is held" \
-	two_disks always 16 "$ALWAYS_GROUPS"
+check "two disks on always" mixed_groups $DISK bp1 $N
+check "4: with a disk on always, all is held" two_disks always 16 "$MIXED"
 check "4: with a disk on adaptive, all is held" \
-	two_disks adaptive 16 "$ALWAYS_GROUPS"
+	two_disks adaptive 16 "$MIXED"
 check "4: with a disk on seq-small, all is held" \
-	two_disks seq-small 16 "$ALWAYS_GROUPS"
+	two_disks seq-small 16 "$MIXED"
 check "4: with a disk on never, groups of 4" two_disks never 16 4
 each_nvme
 finish

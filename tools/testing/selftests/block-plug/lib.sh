@@ -686,6 +686,17 @@ measure()
 	return $rc
 }
 
+# mixed_groups DISK OTHER N: sets MIXED to the number of groups in which a plug
+# of two disks on "always" is sent out: one for each, in older kernels none
+mixed_groups()
+{
+	set_mode "$1" always && set_mode "$2" always &&
+	measure "$1" -s $BATCH -c $BATCH -d 128 -n $((BATCH * $3)) \
+		"/dev/$1" "/dev/$2" || return
+	MIXED=$((HELD_GROUPS ? 2 : 0))
+	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $((MIXED * $3))
+}
+
 counters_before()
 {
 	REQUESTS=$(requests_of "$1")

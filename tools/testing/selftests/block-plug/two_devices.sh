@@ -55,17 +55,18 @@ make_disks()
 }
 
 require root knob debugfs profiler plug_load null_blk
-plan 24
+plan 25
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 NVME=$(nvme_if_any)
 NVME=${NVME%% *}
 [ -z "$NVME" ] || prepare "$NVME"
 
+check "groups for two disks" mixed_groups bp0 bp1 $N
 #                                    mode A    mode B    access A  B groups
 check "always and always, random" \
-	counts			     always    always    rand  16 16 2
+	counts			     always    always    rand  16 16 "$MIXED"
 check "always and always, sequential" \
-	counts			     always    always    seq    1  1 2
+	counts			     always    always    seq    1  1 "$MIXED"
 check "never and always, random: one is held" \
 	counts			     never     always    rand  16 16 1
 check "never and always, sequential: one merges" \
@@ -75,27 +76,27 @@ check "always and never, random: one is held" \
 check "always and never, sequential: one merges" \
 	counts			     always    never     seq    1 16 1
 check "seq-small and always, random: held" \
-	counts			     seq-small always    rand  16 16 2
+	counts			     seq-small always    rand  16 16 "$MIXED"
 check "seq-small and always, sequential: both merge" \
-	counts			     seq-small always    seq    1  1 2
+	counts			     seq-small always    seq    1  1 "$MIXED"
 check "always and seq-small, random: held" \
-	counts			     always    seq-small rand  16 16 2
+	counts			     always    seq-small rand  16 16 "$MIXED"
 check "seq-small and seq-small, sequential: both merge" \
-	counts			     seq-small seq-small seq    1  1 2
+	counts			     seq-small seq-small seq    1  1 "$MIXED"
 check "never and seq-small, random: groups of 8" \
 	counts			     never     seq-small rand  16 16 2
 check "never and seq-small, sequential: one merges" \
 	counts			     never     seq-small seq   16  1 1
 check "adaptive and always, random: held" \
-	counts			     adaptive  always    rand  16 16 2
+	counts			     adaptive  always    rand  16 16 "$MIXED"
 check "always and adaptive, sequential: both merge" \
-	counts			     always    adaptive  seq    1  1 2
+	counts			     always    adaptive  seq    1  1 "$MIXED"
 check "adaptive and adaptive, sequential: both merge" \
-	counts			     adaptive  adaptive  seq    1  1 2
+	counts			     adaptive  adaptive  seq    1  1 "$MIXED"
 check "adaptive and seq-small, random: held" \
-	counts			     adaptive  seq-small rand  16 16 2
+	counts			     adaptive  seq-small rand  16 16 "$MIXED"
 check "seq-small and adaptive, sequential: both merge" \
-	counts			     seq-small adaptive  seq    1  1 2
+	counts			     seq-small adaptive  seq    1  1 "$MIXED"
 check "never and adaptive, random: one is held" \
 	counts			     never     adaptive  rand  16 16 1
 check "adaptive and never, sequential: one merges" \

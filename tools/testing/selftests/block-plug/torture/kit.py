@@ -80,6 +80,10 @@ def add_kublk():
     room = os.path.join(kernel.TREE, "tools/testing/selftests/ublk")
     sources = sorted(name for name in glob.glob(os.path.join(room, "*.c"))
                      if not name.endswith("metadata_size.c"))
+    if not sources:
+        print("torture: ublk will be skipped: this kernel's tree has no "
+              "server for it", flush=True)
+        return
     try:
         if not os.path.isdir(headers + "/usr/include/linux"):
             kernel.quiet(["make", "-s", "-C", kernel.TREE, "O=" + headers,
