@@ -52,8 +52,9 @@ class Flavour:
         self.local = "-plug-policy-" + self.name
 
     def make(self, *args):
-        """The command line of make."""
-        return kernel.make_command(kernel.TREE, self.out,
+        """The command line of make. Host programs go into a package, where
+        nobody strips them later."""
+        return kernel.make_command(kernel.TREE, self.out, "HOSTLDFLAGS=-s",
                                    "LOCALVERSION=" + self.local, *args)
 
     def fragments(self):
