@@ -18,6 +18,14 @@ SECONDS = 10                    # from one word to the next
 STEP = re.compile(r"  [A-Z]+ ")
 
 
+def heed_signals():
+    """As at a terminal, also where a shell has started us in the background:
+    tests interrupt what they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def clock(text):
     """Says every ten seconds text(seconds so far), as long as it lasts."""

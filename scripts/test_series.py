@@ -12,6 +12,7 @@ import time
 import traceback
 from pathlib import Path
 
+import common
 import tap
 
 HERE = Path(__file__).resolve().parent
@@ -409,7 +410,7 @@ def interrupted_creation_leaves_nothing(f):
         assert_no_tree(f)
     code, _ = f.run("tree", PATH=git_that_signals(f, "reset", "KILL"))
     assert code == -9 and not f.tree.exists()
-    time.sleep(0.5)     # for git, which was not killed, to end
+    time.sleep(3)       # for git, which was not killed, to end
     f.ok("tree")
     tree_has_the_series(f)
     assert not [p for p in (f.root / "build").iterdir() if "new" in p.name]
@@ -705,6 +706,7 @@ def run_test(test, template):
 
 
 def main():
+    common.heed_signals()
     wanted = sys.argv[1:]
     report = tap.Report()
     with tempfile.TemporaryDirectory(prefix="series-") as tmp:

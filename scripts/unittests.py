@@ -4,9 +4,11 @@
 import glob
 import importlib.util
 import os
+import subprocess
 import sys
 import unittest
 
+import common
 import kernel
 import tap
 
@@ -62,9 +64,15 @@ def load(path):
 
 def main():
     """All of them, or those of the files named."""
+    common.heed_signals()
     report = tap.Report()
-    names = sys.argv[1:] or sorted(
-        name for place in PLACES for name in glob.glob(
+    names = sys.argv[1:]
+    if not names:
+        # without it, what Prometheus takes is not tried; it says why
+        subprocess.run(["sh", os.path.join(kernel.ROOT, "scripts",
+                                           "fetch_prometheus.sh")],
+                       check=False)
+        names = sorted(name for place in PLACES for name in glob.glob(
             os.path.join(kernel.ROOT, place, "test_*.py")))
     for name in names:
         load(os.path.abspath(name)).run(Result(report))

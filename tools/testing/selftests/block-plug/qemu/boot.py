@@ -497,6 +497,7 @@ class Port:
             self.host.sendall(f"ack {rest}\n".encode())
         elif line.startswith("verdict exit "):
             self.result.exit_code = int(line.split()[2])
+            self.host.sendall(b"ack verdict\n")
         else:
             self.result.lines.append(line)
             if self.on_line:
