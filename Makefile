@@ -11,7 +11,8 @@ export KVER KSRC FROM ACCEL BLKTESTS SETUP
 
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
 	selftest series branch bisect each-commit figures matrix torture lint \
-	shell blktests tags deb deb-test rpm debian-patches stick stick-test clean
+	shell blktests tags deb deb-test rpm debian-patches roll-test stick \
+	stick-test clean
 
 help:
 	@echo 'Verbs:'
@@ -38,6 +39,7 @@ help:
 	@echo '  deb-test  installs, boots and removes them in a Debian 13 guest'
 	@echo '  rpm       the same for RPM, in $(OUT)/rpm/; not tried on such a system'
 	@echo '  debian-patches  the series for src:linux, in $(OUT)/debian-patches/'
+	@echo '  roll-test  plugroll in guests: its guard trips, and paths that come later'
 	@echo '  stick     $(OUT)/stick/plug-policy.img, a USB stick that compares'
 	@echo '  stick-test  boots it beside two NVMe disks, which must stay as they are'
 	@echo '  lint      checkpatch, shellcheck, sparse, W=1'
@@ -158,6 +160,9 @@ deb-test: deb
 debian-patches: tree
 	@sh scripts/setup.sh deb
 	@python3 scripts/debian_patches.py $(ARGS)
+
+roll-test: setup tree
+	@python3 scripts/plugrolltest.py
 
 stick stick-test: setup tree
 	@sh scripts/setup.sh stick

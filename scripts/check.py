@@ -77,6 +77,8 @@ GROUPS = {name: Group(*row) for name, *row in (
      script("audit.py", "--tap")),
     ("laboratory", 180, "kernel", "the model SSD, and plugbench, in guests",
      script("labtest.py")),
+    ("roll-out", 150, "kernel", "plugroll's guard, under a live load",
+     script("plugrolltest.py", "--only", "load")),
     ("loads", 60, "kernel", "some software that others wrote",
      bench("loads.py", "--tap")),
     ("crosscheck", 200, "kernel", "the model SSD against a simulation",

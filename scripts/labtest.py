@@ -58,7 +58,8 @@ def plugbench_files(_variant):
     """plugbench, what it needs, and its test, for a guest."""
     return (*python_files(), *guest.into(
         "", os.path.join(BENCH, "plugbench_guest.sh"),
-        os.path.join(TOOLS, "plugbench"), os.path.join(TOOLS, "plugreport.py")))
+        os.path.join(TOOLS, "plugbench")), *guest.into(
+            "/plugtools", *glob.glob(TOOLS + "/plugtools/*.py")))
 
 
 def disk():

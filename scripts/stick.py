@@ -79,8 +79,10 @@ def contents():
     files.update({"/bin/" + os.path.basename(path): path for path in programs})
     files["/bin/busybox"] = program("busybox")
     for path in (*glob.glob(HERE + "/*.sh"), HERE + "/report.py",
-                 tools + "/plugbench", tools + "/plugreport.py"):
+                 tools + "/plugbench"):
         files["/stick/" + os.path.basename(path)] = path
+    for path in glob.glob(tools + "/plugtools/*.py"):
+        files["/stick/plugtools/" + os.path.basename(path)] = path
     files["/init"] = os.path.join(HERE, "init")
     return files
 

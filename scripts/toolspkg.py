@@ -15,25 +15,8 @@ PACKAGING = os.path.join(TOOLS, "packaging")
 DOCUMENTS = os.path.join(kernel.ROOT, "Documentation/block")
 AUTHOR = ("plug_policy series", "plug-policy@example.invalid")
 NAME = "plug-policy-tools"
-SHARE = "usr/share/" + NAME
+MAN = "usr/share/man/man8"
 DOC = "usr/share/doc/" + NAME
-
-# where it goes: what of tools/block
-FILES = {
-    "usr/bin/plugstat": "plugstat",
-    SHARE + "/plugbench": "plugbench",
-    SHARE + "/plugreport.py": "plugreport.py",
-    SHARE + "/plugtrace.bt": "plugtrace.bt",
-    "usr/sbin/plugtrace-perf": "plugtrace-perf",
-    "usr/lib/udev/rules.d/60-plug-policy.rules":
-        "packaging/60-plug-policy.rules",
-    "usr/lib/tmpfiles.d/plug-policy.conf": "packaging/tmpfiles.conf",
-    "usr/lib/tuned/profiles/plug-policy/tuned.conf": "packaging/tuned.conf",
-}
-LINKS = {
-    "usr/bin/plugbench": "../share/%s/plugbench" % NAME,
-    "usr/share/man/man8/plugtrace-perf.8.gz": "plugtrace.8.gz",
-}
 
 SUMMARY = "tools for the plug policy of block devices"
 DESCRIPTION = """\
@@ -41,10 +24,12 @@ Linux collects the I/Os of one submission in a plug. With the series
 plug_policy, the file queue/plug_policy in sysfs says, for each disk, how many
 a plug holds and which it merges.
 
-plugstat shows what plugs do, plugbench compares the policies of a disk, and
-plugtrace shows what plugs batch on a kernel without the series. A udev rule
-and a line for systemd-tmpfiles are included, as comments, and a profile for
-TuneD, which nobody has selected: installing this changes no disk."""
+plugstat shows what plugs do, also to Prometheus, plugbench compares the
+policies of a disk, plugroll tries one under the live load and makes it last,
+and plugtrace shows what plugs batch on a kernel without the series. A udev
+rule and a line for systemd-tmpfiles are included, as comments, units that are
+not enabled, and a profile for TuneD, which nobody has selected: installing
+this changes no disk."""
 
 CONTROL = """\
 Package: {NAME}
@@ -61,8 +46,18 @@ Description: {SUMMARY}
 {description}
 """
 
-# plugbench, run by root, leaves its compiled library
-PRERM = "#!/bin/sh\nset -e\nrm -rf /%s/__pycache__\n" % SHARE
+# what root runs leaves its compiled library
+COMPILED = "usr/share/%s/plugtools/__pycache__" % NAME
+TIMER = "plugstat-textfile.timer"
+PRERM = """\
+#!/bin/sh
+set -e
+rm -rf /%s
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+	deb-systemd-invoke stop %s
+	deb-systemd-helper purge %s
+fi
+""" % (COMPILED, TIMER, TIMER)
 
 SPEC = """\
 Name: {NAME}
@@ -86,7 +81,10 @@ Suggests: tuned
 cp -a {root}/. %{{buildroot}}
 
 %preun
-[ "$1" != 0 ] || rm -rf /{SHARE}/__pycache__
+if [ "$1" = 0 ]; then
+	rm -rf /{COMPILED}
+	systemctl --no-reload disable --now {TIMER} 2>/dev/null || :
+fi
 
 %files
 {files}
@@ -100,7 +98,7 @@ RPM_OPTIONS = [
     "--define='clamp_mtime_to_source_date_epoch 1'"]
 
 # lintian on what is no part of Debian
-NOT_DEBIANS = []
+NOT_DEBIANS = ["initial-upload-closes-no-bugs"]
 
 
 def text_of(name):
@@ -130,25 +128,27 @@ def write(root, name, data, mode=0o644):
     os.chmod(path, mode)
 
 
-def copy(root, name, source):
-    """A file of ours; a program remains one."""
-    with open(source, "rb") as data:
-        write(root, name, data.read(),
-              0o755 if os.stat(source).st_mode & 0o100 else 0o644)
+def compress_manual(root):
+    """As the policy of Debian wants it; links name what is compressed."""
+    for page in glob.glob(os.path.join(root, MAN, "*.8")):
+        name = os.path.join(MAN, os.path.basename(page) + ".gz")
+        if os.path.islink(page):
+            os.symlink(os.readlink(page) + ".gz", os.path.join(root, name))
+        else:
+            with open(page, "rb") as data:
+                write(root, name, data.read())
+        os.unlink(page)
 
 
 def stage(root):
     """All that is installed, by whichever package."""
     shutil.rmtree(root, ignore_errors=True)
-    for name, source in FILES.items():
-        copy(root, name, os.path.join(TOOLS, source))
-    for page in glob.glob(TOOLS + "/man/*.[1-8]"):
-        copy(root, "usr/share/man/man%s/%s.gz" % (
-            page[-1], os.path.basename(page)), page)
+    kernel.quiet(["make", "-C", TOOLS, "install", "DESTDIR=" + root,
+                  "PREFIX=/usr"], "make install")
+    compress_manual(root)
     for page in glob.glob(DOCUMENTS + "/plug-*.rst"):
-        copy(root, DOC + "/" + os.path.basename(page), page)
-    for name, target in LINKS.items():
-        os.symlink(target, os.path.join(root, name))
+        with open(page, "rb") as data:
+            write(root, DOC + "/" + os.path.basename(page), data.read())
     write(root, DOC + "/copyright", text_of("copyright").encode())
     write(root, DOC + "/changelog.Debian.gz", changelog()[0].encode())
 
@@ -206,8 +206,9 @@ def build_rpm(root, where):
     spec = os.path.join(where, NAME + ".spec")
     with open(spec, "w", encoding="utf-8") as out:
         out.write(SPEC.format(
-            NAME=NAME, SHARE=SHARE, SUMMARY=SUMMARY, DESCRIPTION=DESCRIPTION,
-            version=version, revision=revision, root=root,
+            NAME=NAME, COMPILED=COMPILED, TIMER=TIMER, SUMMARY=SUMMARY,
+            DESCRIPTION=DESCRIPTION, version=version, revision=revision,
+            root=root,
             files="\n".join(files(root))))
     command = " ".join([
         "SOURCE_DATE_EPOCH=%d" % seconds, "rpmbuild", "-bb", *RPM_OPTIONS,

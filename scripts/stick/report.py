@@ -7,7 +7,9 @@ import sys
 
 # Beside this file on the stick.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools import page, verdict  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.records import load  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.summary import summarise  # noqa: E402 pylint: disable=wrong-import-position
 
 CLAIM = ("The plug policies, and nomerges=2, compared on this machine by the "
          "plug_policy stick. Disks were only read.")
@@ -31,21 +33,21 @@ def machine(directory):
 
 def results(path):
     """What plugbench measured on a disk."""
-    records, meta = plugreport.load(path)
+    records, meta = load(path)
     name = os.path.basename(path)[:-len(".json")]
     section = {key: meta.get(key) for key in ("claim", "command", "kernels",
                                               "note")}
     warnings = meta.get("warnings")
-    return {"suite": name, "cells": plugreport.summarise(records),
-            "details": warnings, **section}
+    return {"suite": name, "cells": summarise(records), "details": warnings,
+            "verdict": verdict.of(records), **section}
 
 
 def main(directory):
     """Writes report.html into the directory with the results."""
     files = sorted(glob.glob(os.path.join(directory, "*.json")))
-    plugreport.html([machine(directory), *map(results, files)],
-                    os.path.join(directory, "report.html"),
-                    "Plug policies on this machine")
+    page.html([machine(directory), *map(results, files)],
+              os.path.join(directory, "report.html"),
+              "Plug policies on this machine")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import random
 import simconfigs
 import simreport
 import simrun
-from simreport import plugreport
+from plugtools.records import write_file
 
 CONTROLLER = os.path.join(simrun.ROOT, "block/blk-plug-adaptive.c")
 CONFIGS = 1200
@@ -107,7 +107,7 @@ def engine_of(name, source):
     where = os.path.join(simrun.OUT, "ablate")
     os.makedirs(where, exist_ok=True)
     path = os.path.join(where, stem + ".c")
-    plugreport.write_file(path, source.encode("ascii"))
+    write_file(path, source.encode("ascii"))
     program = os.path.join(where, stem)
     simrun.build("CONTROLLER=" + path, "LINKED=" + program, "EXTRA=-w")
     return program
@@ -286,7 +286,7 @@ def run(seed, count, jobs):
     both = figures(fresh, [TOGETHER])
     print("\n" + table(both))
     path = os.path.join(simrun.OUT, "ablate.json")
-    plugreport.write_file(path, json.dumps({
+    write_file(path, json.dumps({
         "seed": seed, "rules": rules, "harmless": names, "left": left,
         "together": both, "records": records + fresh},
         default=str).encode("ascii"))

@@ -15,9 +15,11 @@ import kernels
 import lab
 import lines
 import native
-import plugreport
 import suites
 from lab import common
+from plugtools import changes, page, plots, tables, verdict
+from plugtools.records import ReportError, load, save
+from plugtools.summary import summarise
 
 
 # Suites with an instrument of their own: what they measure with is not a guest
@@ -75,29 +77,33 @@ def run_suite(suite, runs, known, head):
         command += " RUNS=%d" % runs
     meta = {"suite": suite.name, "claim": suite.claim, "note": suite.note,
             "command": command, "kernels": known, "machines": machines}
-    plugreport.save(path_of(suite.name, ".json"), records, meta)
+    save(path_of(suite.name, ".json"), records, meta)
     return show(suite.name, records, meta)
 
 
 def section(name, records, meta):
     """A suite's part of the report; its plots are drawn."""
-    summary = plugreport.summarise(records)
+    summary = summarise(records)
     details = suites.SUITES[name].details
     shown = [cell for cell in summary
              if not cell["workload"].endswith(suites.SUITES[name].hidden)]
     drawn = [cell for cell in shown if cell["policy"] not in cells.GROUPS]
+    several = any(cell["n"] > 1 for cell in shown)
     return {"suite": name, "claim": meta["claim"], "command": meta["command"],
             "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
             "details": details(summary, records) if details else [],
-            "cells": shown, "plots": plugreport.plots(drawn, lab.OUT, name)}
+            "cells": shown, "plots": plots.plots(drawn, lab.OUT, name),
+            "verdict": verdict.of([
+                record for record in records if not record["workload"]
+                .endswith(suites.SUITES[name].hidden)]) if several else None}
 
 
 def show(name, records, meta):
     """The table on the terminal; a report's section."""
     made = section(name, records, meta)
-    print("\n".join([plugreport.table(made["cells"],
-                                      suites.SUITES[name].columns),
-                     *made["details"], meta["note"]]))
+    print("\n".join([tables.table(made["cells"], suites.SUITES[name].columns),
+                     *verdict.lines_of(made["verdict"]), *made["details"],
+                     meta["note"]]))
     print("Records and plots: %s" % os.path.relpath(
         path_of(name, ".json"), lab.ROOT))
     return made
@@ -105,7 +111,7 @@ def show(name, records, meta):
 
 def sections_of_others(done):
     """Suites measured earlier stay in the report."""
-    return [section(name, *plugreport.load(path_of(name, ".json")))
+    return [section(name, *load(path_of(name, ".json")))
             for name in suites.SUITES if name not in done
             and os.path.exists(path_of(name, ".json"))]
 
@@ -142,7 +148,7 @@ def measure_cells(chosen, runs, head):
     sections = [run_suite(suite, runs, known, head) for suite in chosen]
     names = [made["suite"] for made in sections]
     report = path_of("report", ".html")
-    plugreport.html(sections + sections_of_others(names), report,
+    page.html(sections + sections_of_others(names), report,
                     "plug_policy: benchmarks")
     print("Report: %s" % os.path.relpath(report, lab.ROOT))
     return names
@@ -151,9 +157,9 @@ def measure_cells(chosen, runs, head):
 def compare(old, names):
     """What the suites just measured changed."""
     new = [record for name in names
-           for record in plugreport.load(path_of(name, ".json"))[0]]
+           for record in load(path_of(name, ".json"))[0]]
     old = [record for record in old if record.get("suite") in names]
-    print(plugreport.compare_text(plugreport.compare(old, new)))
+    print(changes.text(changes.compare(old, new)))
 
 
 def run(args):
@@ -164,7 +170,7 @@ def run(args):
     if args.compare and set(chosen) <= set(OWN):
         raise UsageError("COMPARE: takes records of other suites than %s"
                          % ", ".join(OWN))
-    old = plugreport.load(args.compare)[0] if args.compare else None
+    old = load(args.compare)[0] if args.compare else None
     # two at once would write each other's files
     with common.locked(path_of(".lock", ""),
                        lab.LabError("another 'make bench' is running")):
@@ -185,7 +191,7 @@ def main():
     parser.add_argument("--compare", default="", metavar="OLD.json",
                         help="print what changed beyond the noise")
     args = parser.parse_args()
-    with common.program("bench", UsageError, plugreport.ReportError,
+    with common.program("bench", UsageError, ReportError,
                         lab.profiles.ProfileError, *lab.ERRORS):
         run(args)
 

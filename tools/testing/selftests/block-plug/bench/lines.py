@@ -14,9 +14,9 @@ import time
 import cells as c
 import lab
 import linesmap
-import plugreport
 import tap
 from lab import boot, common, guest, kernel
+from plugtools.tables import aligned
 
 NAME = "lines"
 CLAIM = ("What the CPU waits for is memory: a batch touches fewer cache lines "
@@ -341,7 +341,7 @@ def table(records):
         rows += [[load, one["kernel"], one["policy"],
                   *("%.*f" % (digits, one[key]) for _, key, digits in COLUMNS)]
                  for one in records if one["workload"] == load]
-    return "\n".join(plugreport.aligned(rows))
+    return "\n".join(aligned(rows))
 
 
 def shown(value):
@@ -359,7 +359,7 @@ def worst_table(one, kind, column, heads, keys):
              for row in one[kind][column]]
     return "%s %s, %s: %s by %s\n%s\n" % (
         one["kernel"], one["policy"], one["workload"], kind,
-        NAMES.get(column, column), "\n".join(plugreport.aligned(rows)))
+        NAMES.get(column, column), "\n".join(aligned(rows)))
 
 
 def worst_tables(one, column):

@@ -10,8 +10,11 @@ import sys
 import cells as c
 import foreign
 import lab
-import plugreport
 import tap
+from plugtools.plots import COLOURS, INK, POINTS, quoted, render
+from plugtools.records import ReportError, check, write_file
+from plugtools.summary import groups
+from plugtools.tables import figures
 
 ALWAYS, NOMERGES = ("unpatched", "always"), ("unpatched", "nomerges2")
 OURS, ADAPTIVE = ("patched", "always"), ("patched", "adaptive")
@@ -45,10 +48,10 @@ def make(runs):
 def rows(summary):
     """[(device and load, {pair: cell of the summary})], worst adaptive
     first."""
-    groups = plugreport.groups(summary, "profile", "workload")
     found = [("%s: %s" % key, {(cell["kernel"], cell["policy"]): cell
                                for cell in group})
-             for key, group in groups.items()]
+             for key, group in groups(
+                 summary, "profile", "workload").items()]
     return sorted(found, key=lambda row: row[1][ADAPTIVE]["ratio"])
 
 
@@ -71,7 +74,7 @@ def text(summary, _records):
         lines.append("%-30s %9.0f %9.3f %7.3f %8.3f %7.3f   %s" % (
             name, group[ALWAYS]["iops"]["mean"],
             *(group[pair]["ratio"] for pair in PAIRS[1:]), to_best(group),
-            " ".join(plugreport.figures(group[pair]["requests_per_io"])[0]
+            " ".join(figures(group[pair]["requests_per_io"])[0]
                      for pair in (ALWAYS, ADAPTIVE))))
     return lines + mean_lines(found)
 
@@ -96,9 +99,9 @@ def script(found):
              "set xlabel 'IOPS, 1.00 is always of the unpatched kernel'",
              "set key tmargin center horizontal maxrows 1",
              "set arrow from 1,graph 0 to 1,graph 1 nohead lw 1.5 lc rgb '%s'"
-             % plugreport.INK,
+             % INK,
              "set ytics (%s)" % ", ".join(
-                 "%s %d" % (plugreport.quoted(name), at)
+                 "%s %d" % (quoted(name), at)
                  for at, (name, _) in enumerate(found))]
     plots = []
     for number, (pair, policy) in enumerate(COLOUR.items()):
@@ -106,9 +109,9 @@ def script(found):
             "%g %d" % (group[pair]["ratio"], at)
             for at, (_, group) in enumerate(found)), "EOD"]
         plots.append("$p%d using 1:2 with points pt %d ps 0.8 lc rgb '%s' "
-                     "title %s" % (number, plugreport.POINTS[policy][1],
-                                   plugreport.COLOURS[policy],
-                                   plugreport.quoted(" ".join(pair))))
+                     "title %s" % (number, POINTS[policy][1],
+                                   COLOURS[policy],
+                                   quoted(" ".join(pair))))
     return lines + ["plot " + ", ".join(plots)]
 
 
@@ -116,9 +119,9 @@ def draw(found):
     """build/bench/loads.svg and .png."""
     size = (860, 110 + 17 * len(found))
     for suffix in ("svg", "png"):
-        plugreport.write_file(
+        write_file(
             os.path.join(lab.OUT, "loads." + suffix),
-            plugreport.render((script(found), size), suffix))
+            render((script(found), size), suffix))
 
 
 # --- the short form ----------------------------------------------------------
@@ -158,9 +161,9 @@ def tap_measure():
 def tap_main():
     """Reports as TAP."""
     report = tap.Report()
-    with report.must("loads of others", plugreport.ReportError, *lab.ERRORS):
+    with report.must("loads of others", ReportError, *lab.ERRORS):
         found = tap_measure()
-        plugreport.check(found)
+        check(found)
     report.check(True, "records are well-formed")
     for record in found:
         for what, good in verdicts(record):

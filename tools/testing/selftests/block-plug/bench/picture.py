@@ -13,7 +13,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, *[".."] * 5))
 sys.path.insert(0, os.path.join(ROOT, "tools/block"))
-import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools import plots, records  # noqa: E402 pylint: disable=wrong-import-position
 
 CHOICES = (("nomerges2", "nomerges=2"), ("noplug", "no plug"),
            ("adaptive", "adaptive"))
@@ -54,19 +54,19 @@ def script():
              "set key tmargin center horizontal maxrows 1",
              "set tics nomirror", "set format x '%.2f'",
              "set arrow from 1,graph 0 to 1,graph 1 nohead lw 1.5 lc rgb '%s'"
-             % plugreport.INK,
+             % plots.INK,
              "set ytics (%s)" % ", ".join(
-                 "%s %d" % (plugreport.quoted(row[0]), number)
+                 "%s %d" % (plots.quoted(row[0]), number)
                  for number, row in enumerate(FIGURES))]
-    plots = []
+    plotted = []
     for column, (policy, title) in enumerate(CHOICES):
         lines += ["$choice%d << EOD" % column, *data(column), "EOD"]
-        plots.append(
+        plotted.append(
             "$choice%d using 1:2:3 with xerrorbars pt %d ps 0.9 lw 1.5 "
             "lc rgb '%s' title %s"
-            % (column, plugreport.POINTS[policy][1],
-               plugreport.COLOURS[policy], plugreport.quoted(title)))
-    return lines + ["plot " + ", ".join(plots)]
+            % (column, plots.POINTS[policy][1],
+               plots.COLOURS[policy], plots.quoted(title)))
+    return lines + ["plot " + ", ".join(plotted)]
 
 
 def main(words):
@@ -76,11 +76,11 @@ def main(words):
         return 0 if words in (["-h"], ["--help"]) else 2
     path = words[0] if words else os.path.join(HERE, "picture.svg")
     try:
-        drawn = plugreport.render((script(), SIZE), "svg")
+        drawn = plots.render((script(), SIZE), "svg")
         start, _, rest = drawn.partition(b"\n")
-        plugreport.write_file(path, start + b"\n<!-- SPDX-License-Identifier: "
+        records.write_file(path, start + b"\n<!-- SPDX-License-Identifier: "
                               b"GPL-2.0 -->\n" + rest)
-    except plugreport.ReportError as error:
+    except records.ReportError as error:
         print("picture.py: %s" % error, file=sys.stderr)
         return 1
     return 0

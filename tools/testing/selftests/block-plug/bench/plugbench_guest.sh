@@ -4,7 +4,7 @@
 #
 # plugbench_guest.sh [PLUGBENCH]
 #
-# PLUGBENCH lies beside plugreport.py [/plugbench]. Speaks TAP; exit 1 on a
+# PLUGBENCH lies beside plugtools [/plugbench]. Speaks TAP; exit 1 on a
 # failure. The disk's scheduler, nomerges and iostats are set to what plugbench
 # has to change, so that one sees them come back. At the end a file system is
 # made on the disk, if it keeps data.
@@ -20,7 +20,7 @@ LOG=/tmp/plugbench.log
 WORKLOADS=rand4k-s32,seq4k-s32,rand4k-qd1,libaio-rand4k-s32
 POLICIES="$(sed 's/[][]//g' $QUEUE/plug_policy) nomerges2"
 REPEAT=2
-TESTS=10
+TESTS=12
 test=0
 failed=0
 
@@ -130,8 +130,8 @@ check_effect()
 	result $status "doorbells and merges are those of the policies"
 }
 
-# interrupted SIGNAL: while fio runs
-interrupted()
+# begin: starts a run of plugbench as $pid, and waits until fio runs
+begin()
 {
 	rm -f $JSON
 	# A background job of sh ignores SIGINT, which it would inherit.
@@ -147,6 +147,12 @@ os.execvp(sys.argv[1], sys.argv[1:])' \
 		sleep 0.1
 	done
 	sleep 1
+}
+
+# interrupted SIGNAL: while fio runs
+interrupted()
+{
+	begin
 	cat $QUEUE/scheduler $QUEUE/nomerges >>"$LOG"
 	grep -q '^\[none\]\|^none' $QUEUE/scheduler
 	changed=$?
@@ -156,6 +162,20 @@ os.execvp(sys.argv[1], sys.argv[1:])' \
 	echo "exit $status, scheduler was changed: $changed" >>"$LOG"
 	[ $status = 130 ] && [ $changed = 0 ] && as_before && ! [ -e $JSON ]
 	result $? "SIG$1: exit 130, settings restored, no fio left"
+}
+
+# Nobody can catch SIGKILL, but a child of plugbench sees it.
+killed()
+{
+	begin
+	kill -s KILL $pid
+	tries=300
+	until as_before || [ $tries = 0 ]; do
+		tries=$((tries - 1))
+		sleep 0.1
+	done
+	as_before
+	result $? "SIGKILL: settings restored, no fio left"
 }
 
 refuse_write()
@@ -177,6 +197,10 @@ os.open('$DEV', os.O_RDONLY | os.O_EXCL)
 time.sleep(600)" &
 	holder=$!
 	sleep 5
+	plugbench $DEV --workloads rand4k-s32 --json $JSON
+	status=$?
+	[ $status = 1 ] && grep -q -e --force "$LOG" && as_before
+	result $? "a disk in use is not read without --force"
 	plugbench $DEV --write --yes --workloads mix70-s32 --json $JSON
 	status=$?
 	kill $holder
@@ -213,6 +237,7 @@ check_json
 check_effect
 interrupted INT
 interrupted TERM
+killed
 refuse_write
 refuse_mounted
 [ $test = $TESTS ] || echo "# $test of $TESTS tests ran"

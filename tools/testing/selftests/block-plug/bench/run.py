@@ -16,8 +16,8 @@ import functools
 import os
 
 import lab
-import plugreport
 from lab import common, guest
+from plugtools.tables import aligned
 from records import per
 
 OUT = os.path.join(lab.kernel.BUILD, "run")
@@ -129,7 +129,7 @@ def print_table(records):
     """The table, grouped by workload so that the policies stand together."""
     ordered = sorted(records, key=lambda r: WORKLOADS.index(r["workload"]))
     rows = [COLUMNS] + [row(record) for record in ordered]
-    print("\n".join(plugreport.aligned(rows)))
+    print("\n".join(aligned(rows)))
 
 
 def main():

@@ -16,7 +16,7 @@ import ablate
 import simconfigs
 import simreport
 import simrun
-from simreport import plugreport
+from plugtools.records import ReportError, write_file
 from simrun import common
 
 CONFIGS = 5000
@@ -61,7 +61,7 @@ def sweep(args):
     result = {"seed": args.seed, **report(records, args.seed),
               "records": records}
     path = os.path.join(simrun.OUT, "result.json")
-    plugreport.write_file(path, json.dumps(result, indent=0).encode("ascii"))
+    write_file(path, json.dumps(result, indent=0).encode("ascii"))
     paths = [path, *simreport.plots(records)]
     print("Records and plots: " + ", ".join(
         os.path.relpath(one, simrun.ROOT) for one in paths))
@@ -125,7 +125,7 @@ def arguments(words):
 def main():
     """All of it."""
     args = arguments(sys.argv[1:])
-    with common.program("sim", simrun.SimError, plugreport.ReportError):
+    with common.program("sim", simrun.SimError, ReportError):
         simrun.build()
         if args.ablate:
             ablate.run(args.seed, args.configs or ablate.CONFIGS, args.jobs)

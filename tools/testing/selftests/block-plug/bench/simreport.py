@@ -4,12 +4,12 @@ import os
 
 import simconfigs
 import simrun
-import plugreport
+from plugtools.plots import GRID, quoted, render
+from plugtools.records import write_file
+from plugtools.tables import aligned
 
 GOALS = {"mean": 0.005, "p99": 0.03, "worst": 0.10}
 SIZE = (760, 420)
-MARGINS = ["set lmargin at screen 0.09", "set rmargin at screen 0.97",
-           "set tmargin at screen 0.86", "set bmargin at screen 0.14"]
 COLOURS = {"always": "#888888", "adaptive": "#1f6fb4"}
 
 # Devices that a plug policy can tell apart, one after the other: gen4, an
@@ -88,7 +88,7 @@ def by_trait(records):
 
 def lines(rows):
     """Rows as text, in columns."""
-    return "\n".join(plugreport.aligned(rows))
+    return "\n".join(aligned(rows))
 
 
 def percent(value):
@@ -211,11 +211,11 @@ def regret_plot(records):
     for name, key in (("always", "always"), ("adaptive", "regret")):
         script += datablock(name.replace("-", ""),
                             cumulative(field(some, key)))
-    script += MARGINS + [
-        plugreport.label("Regret to the best fixed group, %d configurations"
-                         % len(some), "screen 0.09, screen 0.94", 14),
+    script += [
+        "set title %s" % quoted("Regret to the best fixed group, "
+                                "%d configurations" % len(some)),
         "set logscale x", "set xrange [0.01:100]", "set yrange [0:100]",
-        plugreport.GRID, "set key bottom right", "set xlabel "
+        GRID, "set key bottom right", "set xlabel "
         '"regret, % (0.01: that, or less)"',
         'set ylabel "configurations, %"',
         "plot " + ", ".join(
@@ -228,17 +228,17 @@ def step_plot(samples):
     """Group size over time as the device changes."""
     script = datablock("group", [(sample[0] / 1e6, sample[2])
                                  for sample in samples])
-    script += MARGINS + [plugreport.label(
-        "Group size as the device changes", "screen 0.09, screen 0.94", 14)]
+    script += ['set title "Group size as the device changes" offset 0,1']
     for number, name in enumerate(PHASES):
         start = number * PHASE_MS
-        script += [plugreport.label(name, "first %d, graph 1.04" % start)]
+        script += ["set label %s at first %d, graph 1.04" % (quoted(name),
+                                                             start)]
         if number:
             script += ["set arrow from first %d, graph 0 to first %d, graph "
                        '1.08 nohead lc rgb "#888888" dt 2' % (start, start)]
     return script + [
         "set logscale y 2", "set yrange [0.8:40]",
-        "set ytics (1, 2, 4, 8, 16, 32)", plugreport.GRID,
+        "set ytics (1, 2, 4, 8, 16, 32)", GRID,
         "set xrange [0:%d]" % (PHASE_MS * len(PHASES)), 'set xlabel "ms"',
         'set ylabel "group"', 'plot $group with steps lw 2 lc rgb "%s" notitle'
         % COLOURS["adaptive"]], SIZE
@@ -253,5 +253,5 @@ def plots(records):
     for name, plot in made:
         for suffix in ("svg", "png"):
             paths.append(os.path.join(simrun.OUT, "%s.%s" % (name, suffix)))
-            plugreport.write_file(paths[-1], plugreport.render(plot, suffix))
+            write_file(paths[-1], render(plot, suffix))
     return paths

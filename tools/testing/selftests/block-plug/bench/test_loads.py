@@ -14,7 +14,7 @@ import lab  # noqa: E402 pylint: disable=wrong-import-position
 import loads  # noqa: E402 pylint: disable=wrong-import-position
 import profiles  # noqa: E402 pylint: disable=wrong-import-position
 import records  # noqa: E402 pylint: disable=wrong-import-position
-from loads import plugreport  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.summary import summarise  # noqa: E402 pylint: disable=wrong-import-position
 
 SAID = {"bytes": "40960000", "ns": "100000000", "all_bytes": "81920000",
         "dev_commands": "20000", "dev_doorbells": "625", "in_force": "none",
@@ -148,7 +148,7 @@ class Table(unittest.TestCase):
             for pair, factor in zip(loads.PAIRS, factors):
                 said = {**SAID, "bytes": str(int(40960000 * factor))}
                 found.append(record(said, pair=pair, workload=workload))
-        self.summary = plugreport.summarise(found)
+        self.summary = summarise(found)
 
     def test_worst_first(self):
         """By adaptive's ratio, which is also taken to the better one."""

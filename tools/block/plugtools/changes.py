@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What changed between two files, and whether that is a regression.
+
+The files are of different hours: their runs are not paired.
+"""
+from .intervals import ALPHA, METRICS, correct, ratio
+from .records import CELL, ReportError, cell_key, rank
+from .summary import COLUMNS, HEADINGS, figure, groups, stat
+from .tables import aligned, figures
+from .verdict import interval, percent
+
+NOISE = 0.002                   # relative change that means nothing
+GATED = ["iops", "lat_us.p99"]  # what --fail-below is about
+COMPARED = [name for name, _ in COLUMNS if name not in ("ratio", "cpu_busy")]
+
+
+def word_of(one, noise):
+    """What is to be said of a comparison."""
+    worth = one["ratio"] ** METRICS.get(one["metric"], ("", -1))[1]
+    if abs(one["ratio"] - 1) <= noise:
+        return "same"
+    if one["p"] is None:
+        return "differs, one run"
+    if one["p_all"] <= ALPHA:
+        return "better" if worth > 1 else "worse"
+    return "may be chance"
+
+
+def compare_metric(before, after, metric):
+    """A metric of the runs of a cell, before and after, or None."""
+    old, new = ([value for value in (figure(one, metric) for one in side)
+                 if value is not None] for side in (before, after))
+    found = ratio(new, old, False, metric) if old and new else None
+    if found or bool(old) != bool(new) or old and stat(old) != stat(new):
+        return dict(zip(CELL, cell_key(after[0])), old=stat(old),
+                    new=stat(new), **found or {"metric": metric})
+    return None
+
+
+def compare(old, new, noise=NOISE):
+    """Comparisons of all cells that are in both, one for each metric.
+
+    Without "ratio" are those of which one side was not measured, or is 0.
+    """
+    before, after = groups(old, *CELL), groups(new, *CELL)
+    common = sorted(before.keys() & after.keys(),
+                    key=lambda key: [rank(*pair) for pair in zip(CELL, key)])
+    if not common:
+        raise ReportError("the files have no cell in common; accepted: "
+                          "records of the same suite, disk model, kernel and "
+                          "policies")
+    found = [compare_metric(before[key], after[key], metric)
+             for key in common for metric in COMPARED]
+    found = [one for one in found if one]
+    known = [one for one in found if "ratio" in one]
+    correct(known)
+    for one in known:
+        one["word"] = word_of(one, noise)
+    return found
+
+
+def missing(old, new):
+    """Cells that are on one side only, in words."""
+    before, after = groups(old, *CELL), groups(new, *CELL)
+    for side, other, name in ((before, after, "old"), (after, before, "new")):
+        for key in side:
+            if key not in other:
+                yield "only in the %s: %s: %s, %s, %s %s" % ((name,) + key)
+
+
+def interesting(one):
+    """Is it what everybody asks for, or a change?"""
+    return one["metric"] in GATED or \
+        one.get("word") not in ("same", "may be chance")
+
+
+def row(one):
+    """A comparison as a row."""
+    sides = [figures(one[side])[0] for side in ("old", "new")]
+    change = (percent(one["ratio"]), interval(one) if one["low"] else "") \
+        if "ratio" in one else "-"
+    return ["%s %s" % (one["kernel"], one["policy"]),
+            HEADINGS[one["metric"]], *sides, change,
+            ("", one.get("word", "from or to nothing"))]
+
+
+def text(found):
+    """Before, after, change with its 95% interval, and what that means."""
+    shown = [one for one in found if interesting(one)]
+    lines = aligned([["", "", "old", "new", "change", ""]] +
+                    [row(one) for one in shown])
+    said = ["  " + next(lines)]
+    for key, group in groups(shown, "suite", "profile", "workload").items():
+        said += ["", "%s: %s, %s" % key]
+        said += ["  " + next(lines) for _ in group]
+    changed = sum(one.get("word") != "same" for one in found)
+    return "\n".join(said + [
+        "", "%d of %d figures differ, %d of them beyond chance." % (
+            changed, len(found), sum(one.get("word") in ("better", "worse")
+                                     for one in found))])
+
+
+def gate(found, least):
+    """What --fail-below finds: (regressions, what too few runs leave open).
+
+    A regression is worse than it allows, and beyond chance.  p99 counts by
+    its inverse, so that less than 1 is worse.
+    """
+    failed, unclear = [], []
+    for one in found:
+        if one["metric"] not in GATED or "ratio" not in one:
+            continue
+        worth = one["ratio"] ** METRICS[one["metric"]][1]
+        if one["p"] is None:
+            unclear.append(one)
+        elif worth < least:
+            (failed if one["word"] == "worse" else unclear).append(one)
+    return failed, unclear

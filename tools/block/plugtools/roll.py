@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Roll a plug policy out on this host: look, try, keep, undo.
+
+"try" compares a mode with the one that is set, under the live load, and always
+puts the old one back.  Every decision goes to the system's log.
+"""
+import argparse
+import errno
+import json
+import re
+import signal
+import sys
+
+from . import VERSION
+from .disks import Disk, disks, find_disk, with_knob
+from .records import ReportError
+from .rollguard import parse_guard
+from .rollkeep import apply, keep, undo
+from .rolllist import listing_of, note_try, print_list
+from .rolllog import log
+from .rollrules import ALL_NVME
+from .rolltry import HELD, PROGRAM, TRIPPED, print_result, try_mode
+from .system import (SIGNALS, EnvironmentProblem, Interrupted, UsageProblem,
+                     say)
+
+FORMAT = 1                      # of what --json prints
+DEFAULT_GUARD = "p99=10%,iops=-2%"
+SHORTEST, LONGEST = 12, 86400   # seconds for a try
+DENIED = (errno.EACCES, errno.EPERM)
+SHORTEST_BLOCK = 0.5            # seconds
+MODES = ("always", "never", "seq-small", "adaptive")
+EPILOG = """\
+Exit codes: 0 done, and a try's guard held; 1 the environment does not allow
+it; 2 usage; 3 the guard tripped; 4 not enough I/O or evidence to tell; 130
+interrupted. Whatever it is, a try leaves the mode that was set before.
+"""
+
+TRY = """\
+Compare a mode with the one that is set, under the live load.
+
+A live load drifts, and one measurement before and one after would show just
+that. So blocks of both modes take turns, and neighbours are compared in pairs.
+The guard trips if the change is beyond a limit and, with 99% confidence, no
+chance; it needs three pairs at least. It has held if, at the end, the 95%
+interval of each change is within its limit.
+
+  iops  reads and writes per second, counted before they merge
+  mean  response time of requests, the hold in the plug included, of diskstats
+  p99   the same of one request in a hundred; from a sample that trace events
+        follow, since diskstats has sums only
+
+The mode that was set before is always put back: at the end, if the guard
+trips, on an error, on a signal, and if plugroll is killed.
+"""
+
+
+def seconds(text):
+    """Of "90", "90s", "10m", "2h"."""
+    match = re.fullmatch(r"(\d+)([smh]?)", text)
+    value = int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] \
+        if match else 0
+    if not SHORTEST <= value <= LONGEST:
+        raise argparse.ArgumentTypeError(
+            "'%s' is no time for a try; accepted: 12s to 24h, as 90s, 10m, 2h"
+            % text)
+    return value
+
+
+def block(text):
+    """Seconds of a block."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not SHORTEST_BLOCK <= value <= 600:
+        raise argparse.ArgumentTypeError(
+            "'%s' is no length of a block; accepted: %g to 600 (seconds)"
+            % (text, SHORTEST_BLOCK))
+    return value
+
+
+def add_disks(parser, wanted="+"):
+    """Which disks."""
+    parser.add_argument("disks", nargs="*" if wanted == "+" else wanted,
+                        metavar="DISK", help="such as nvme0n1; for a "
+                        "multipath head, dm or md, the disks below it are set")
+    if wanted == "+":
+        parser.add_argument("--all-nvme", action="store_true",
+                            help="all NVMe disks, hidden paths included")
+
+
+def arguments(words):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=__doc__, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version",
+                        version="%s %s" % (PROGRAM, VERSION))
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verb = verbs.add_parser("list", help="modes set, in force, recommended")
+    add_disks(verb, "*")
+    add_json(verb)
+    add_try(verbs)
+    verb = verbs.add_parser("keep", help="set a mode, for good")
+    verb.add_argument("mode", choices=MODES)
+    add_disks(verb)
+    add_json(verb)
+    verb = verbs.add_parser("undo", help="put back what keep has changed, and "
+                            "what a killed try has left")
+    add_json(verb)
+    verb = verbs.add_parser("apply", help="for udev: set new paths as kept")
+    verb.add_argument("--settle", type=float, default=10, metavar="SEC",
+                      help="go on looking for new paths for so long [10]")
+    args = parser.parse_args(words)
+    if args.verb in ("try", "keep") and bool(args.disks) == args.all_nvme:
+        parser.error("name disks, or give --all-nvme (%s)" % with_knob())
+    return args
+
+
+def add_json(verb):
+    """For programs."""
+    verb.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_try(verbs):
+    """The command line of try."""
+    verb = verbs.add_parser(
+        "try", help="compare a mode with the one that is set, under the live "
+        "load", description=TRY,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    verb.add_argument("mode", choices=MODES)
+    add_disks(verb)
+    verb.add_argument("--for", dest="seconds", type=seconds, default=600,
+                      metavar="TIME", help="how long, such as 90s or 2h [10m]")
+    verb.add_argument("--guard", type=parse_guard, metavar="LIMITS",
+                      help="end as soon as a limit is exceeded for sure "
+                      "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
+                      "kernel has no trace events]")
+    verb.add_argument("--block", type=block, metavar="SEC",
+                      help="how long the modes take turns [2 to 10, by --for]")
+    verb.add_argument("--keep", action="store_true",
+                      help="if the guard held, do as keep does")
+    add_json(verb)
+
+
+def targets(args):
+    """{disk: the disks that have its knobs}, as the user named them."""
+    if args.all_nvme:
+        heads = [disk for disk in map(Disk, disks())
+                 if re.fullmatch(r"nvme\d+n\d+", disk.name)]
+        found = {disk: disk.legs() for disk in heads}
+        found = {disk: legs for disk, legs in found.items()
+                 if legs and all(leg.has_knob() for leg in legs)}
+        if not found:
+            raise EnvironmentProblem("no NVMe disk with plug_policy here")
+        return found
+    found = {disk.name: disk for disk in map(find_disk, args.disks)}
+    found = {disk: disk.legs() for disk in found.values()}
+    for disk, legs in found.items():
+        bare = [leg.name for leg in legs if not leg.has_knob()]
+        if bare or not legs:
+            raise UsageProblem("%s has no plug_policy (%s)" % (
+                " and ".join(bare or [disk.name]), with_knob()))
+    return found
+
+
+def print_json(found):
+    """With a version, as the form may change."""
+    say(json.dumps({"version": FORMAT, **found}, indent=1))
+
+
+def do_list(args):
+    """plugroll list"""
+    rows = listing_of([find_disk(name) for name in args.disks])
+    if args.json:
+        print_json({"disks": rows})
+    else:
+        print_list(rows)
+    return 0
+
+
+def do_try(args):
+    """plugroll try"""
+    args.default_guard = args.guard is None
+    args.guard = args.guard or parse_guard(DEFAULT_GUARD)
+    chosen = targets(args)
+    result = try_mode(args, chosen)
+    try:
+        note_try(result, chosen)
+    except (OSError, ReportError) as error:
+        say("%s: the result is not noted for list: %s" % (PROGRAM, error),
+            sys.stderr)
+    kept = args.keep and result["status"] == HELD
+    if not args.json:
+        print_result(result)
+    if kept:
+        keep_and_tell(args, chosen)
+    if args.json:
+        print_json({**result, "kept": kept})
+    return {HELD: 0, TRIPPED: 3}.get(result["status"], 4)
+
+
+def keep_and_tell(args, chosen):
+    """Keep a mode, and show the files; nothing more is said with --json."""
+    legs = {leg.name: leg for legs in chosen.values() for leg in legs}
+    written = keep(args.mode, list(legs.values()), args.all_nvme)
+    if args.json:
+        return sorted(legs), written
+    for path, text in written.items():
+        say("wrote %s:\n%s" % (path, text))
+    say("%s: %s%s" % (", ".join(sorted(legs)), args.mode, "" if written else
+                      " (the rules say so already)"))
+    return sorted(legs), written
+
+
+def do_keep(args):
+    """plugroll keep"""
+    legs, written = keep_and_tell(args, targets(args))
+    if args.json:
+        print_json({"mode": args.mode, "disks": legs, "pattern":
+                    ALL_NVME if args.all_nvme else None, "written": written,
+                    "changed": bool(written)})
+    return 0
+
+
+def do_undo(args):
+    """plugroll undo"""
+    done, problems = undo()
+    if args.json:
+        print_json({"done": done, "problems": problems,
+                    "changed": bool(done)})
+    else:
+        for line in done + problems or ["nothing was kept"]:
+            say(line)
+    return 1 if problems else 0
+
+
+def do_apply(args):
+    """plugroll apply"""
+    apply(args.settle)
+    return 0
+
+
+def interrupt(number, _frame):
+    """A signal is to end us in order."""
+    raise Interrupted(signal.Signals(number).name)
+
+
+def main(words=None):
+    """Returns the exit code."""
+    args = arguments(words)
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
+            "apply": do_apply}[args.verb]
+    try:
+        return verb(args)
+    except Interrupted as error:
+        why, code = "interrupted by %s; modes are as before" % error, 130
+    except UsageProblem as error:
+        why, code = str(error), 2
+    except EnvironmentProblem as error:
+        why, code = str(error), 1
+    except ReportError as error:
+        why, code = str(error), 1
+    except OSError as error:
+        root = ": run as root" if error.errno in DENIED else ""
+        why, code = "%s: %s%s" % (error.filename, error.strerror, root), 1
+    say("%s: %s" % (PROGRAM, why), sys.stderr)
+    if args.verb != "list":
+        log("%s: %s" % (args.verb, why))
+    return code

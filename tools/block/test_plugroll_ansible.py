@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of the Ansible role, with a plugroll that only says what it should.
+"""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ANSIBLE = os.path.join(HERE, "packaging/ansible")
+PLAY = [{"hosts": "localhost", "connection": "local", "gather_facts": False,
+         "roles": ["plug_policy"]}]
+PROGRAM = """#!/bin/sh
+echo "$*" >>%(place)s/calls
+case $1 in
+try) echo '{"why": "as it was told"}'; exit %(code)d ;;
+*) echo '{"changed": %(changed)s}' ;;
+esac
+"""
+
+
+@unittest.skipUnless(shutil.which("ansible-playbook"),
+                     "no ansible-playbook: install ansible-core")
+class RoleTest(unittest.TestCase):
+    """The role on this host."""
+
+    def play(self, code=0, changed="true", **variables):
+        """(exit code, what plugroll was called with, what Ansible said)"""
+        with tempfile.TemporaryDirectory() as place:
+            program = os.path.join(place, "plugroll")
+            with open(program, "w", encoding="ascii") as file:
+                file.write(PROGRAM % {"place": place, "code": code,
+                                      "changed": changed})
+            os.chmod(program, 0o755)
+            with open(os.path.join(place, "play.json"), "w",
+                      encoding="ascii") as file:
+                json.dump(PLAY, file)
+            with open(os.path.join(place, "ansible.cfg"), "wb"):
+                pass
+            said = self.run_play(place, dict(
+                variables, plug_policy_command=program,
+                plug_policy_poll=1))
+            try:
+                with open(os.path.join(place, "calls"),
+                          encoding="ascii") as file:
+                    calls = file.read().splitlines()
+            except FileNotFoundError:
+                calls = []
+            return said.returncode, calls, said.stdout + said.stderr
+
+    @staticmethod
+    def run_play(place, variables):
+        """ansible-playbook, with nothing of the user's own."""
+        return subprocess.run(
+            ["ansible-playbook", "-i", "localhost,", "-e",
+             json.dumps(variables), os.path.join(place, "play.json")],
+            check=False, capture_output=True, text=True, timeout=120, env={
+                **os.environ, "HOME": place, "ANSIBLE_ASYNC_DIR": place,
+                "ANSIBLE_CONFIG": os.path.join(place, "ansible.cfg"),
+                "LC_ALL": "C.UTF-8",
+                "ANSIBLE_ROLES_PATH": os.path.join(ANSIBLE, "roles")})
+
+    def test_held(self):
+        """Tried, then kept; not changed, as it was kept already."""
+        code, calls, said = self.play(changed="false")
+        self.assertEqual((code, calls), (0, [
+            "try adaptive --all-nvme --json --for 10m --guard "
+            "p99=10%,iops=-2%", "keep adaptive --all-nvme --json"]), said)
+        self.assertIn("changed=0", said)
+
+    def test_tripped(self):
+        """The host fails with the reason, and keeps nothing."""
+        code, calls, said = self.play(3, plug_policy_disks=["nvme0n1"],
+                                      plug_policy_keep_untested=True)
+        self.assertEqual((code, len(calls)), (2, 1), said)
+        self.assertIn("try adaptive nvme0n1 --json", calls[0])
+        self.assertIn("as it was told", said)
+
+    def test_unknown(self):
+        """Kept untested only if asked for."""
+        self.assertEqual(len(self.play(4)[1]), 1)
+        code, calls, said = self.play(4, plug_policy_keep_untested=True)
+        self.assertEqual((code, len(calls)), (0, 2), said)
+
+    def test_states(self):
+        """Taken back; a word that is none."""
+        code, calls, said = self.play(plug_policy_state="absent")
+        self.assertEqual((code, calls), (0, ["undo --json"]))
+        self.assertIn("changed=1", said)
+        code, calls, said = self.play(plug_policy_state="gone")
+        self.assertEqual((code, calls), (2, []))
+        self.assertIn("accepted: kept, tried, absent", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

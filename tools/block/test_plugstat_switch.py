@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests that plugstats share the kernel's switches, and put them back."""
+import signal
+import subprocess
+import sys
+import unittest
+
+from stattree import DEBUGFS, PLUGSTAT, Tree
+
+
+class Switching(Tree):
+    """Counting is on meanwhile, and as before at the end."""
+
+    def test_on_and_back(self):
+        seen = []
+        self.run_tool("-c", "1", "nullb0", during=lambda: seen.append(
+            (self.enabled("nullb0"), self.enabled("nvme0n1"))))
+        self.assertEqual(seen, [("1", "0")])
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_all_disks_by_default(self):
+        seen = []
+        self.run_tool("-c", "1", during=lambda: seen.append(
+            (self.enabled("nullb0"), self.enabled("nvme0n1"))))
+        self.assertEqual(seen, [("1", "1")])
+
+    def test_hold(self):
+        seen = []
+        self.run_tool("-c", "1", "--hold", "nullb0", during=lambda:
+                      seen.append(self.enabled("nullb0")))
+        self.assertEqual(seen, ["2"])
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_more_that_somebody_wanted_stays(self):
+        self.put(DEBUGFS + "block/nullb0/plug_stats_enabled", "2\n")
+        seen = []
+        self.run_tool("-c", "1", "nullb0", during=lambda:
+                      seen.append(self.enabled("nullb0")))
+        self.assertEqual(seen, ["2"])
+        self.assertEqual(self.enabled("nullb0"), "2")
+
+    def test_doorbell_counting_is_switched_too(self):
+        self.put(DEBUGFS + "nvme_plug/counting", "0\n")
+        seen = []
+        self.run_tool("-c", "1", "nvme0n1", during=lambda: seen.append(
+            self.get(DEBUGFS + "nvme_plug/counting")))
+        self.assertEqual(seen, ["1"])
+        self.assertEqual(self.get(DEBUGFS + "nvme_plug/counting"), "0")
+
+    def test_doorbells_are_left_alone_without_nvme(self):
+        self.put(DEBUGFS + "nvme_plug/counting", "0\n")
+        seen = []
+        self.run_tool("-c", "1", "nullb0", during=lambda: seen.append(
+            self.get(DEBUGFS + "nvme_plug/counting")))
+        self.assertEqual(seen, ["0"])
+
+    def start(self, *args):
+        """A plugstat that watches."""
+        child = subprocess.Popen(
+            [sys.executable, "-B", PLUGSTAT, "-i", "0.1", *args],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(child.communicate)
+        self.addCleanup(child.kill)
+        # the header is printed with the first interval: by then it watches
+        self.assertIn("req/s", child.stdout.readline())
+        return child
+
+    def end(self, child, number=signal.SIGINT):
+        """What it says after a signal."""
+        child.send_signal(number)
+        out, err = child.communicate(timeout=20)
+        self.assertEqual((child.returncode, err), (0, ""))
+        return out
+
+    def signalled(self, number):
+        child = self.start("nullb0")
+        self.assertEqual(self.enabled("nullb0"), "1")
+        self.assertIn("timestamps saved?", self.end(child, number))
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_ctrl_c(self):
+        self.signalled(signal.SIGINT)
+
+    def test_sigterm(self):
+        self.signalled(signal.SIGTERM)
+
+    def test_sighup(self):
+        self.signalled(signal.SIGHUP)
+
+    def test_sigquit(self):
+        self.signalled(signal.SIGQUIT)
+
+    def test_error_puts_back_too(self):
+        def broken():
+            raise RuntimeError
+
+        with self.assertRaises(RuntimeError):
+            self.run_tool("nullb0", during=broken)
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_the_last_one_switches_off(self):
+        for first, second in ((0, 1), (1, 0)):
+            both = [self.start("nullb0"), self.start("nullb0", "nvme0n1")]
+            self.end(both[first])
+            self.assertEqual(self.enabled("nullb0"), "1")
+            self.end(both[second])
+            self.assertEqual((self.enabled("nullb0"),
+                              self.enabled("nvme0n1")), ("0", "0"))
+
+    def test_a_killed_one_is_no_holder(self):
+        killed, other = self.start("nullb0"), self.start("nullb0")
+        killed.kill()
+        killed.wait()
+        self.assertEqual(self.enabled("nullb0"), "1")
+        self.end(other)
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_what_a_killed_one_left_is_put_back_by_the_next(self):
+        killed = self.start("nullb0")
+        killed.kill()
+        killed.wait()
+        self.assertEqual(self.enabled("nullb0"), "1")
+        self.run_tool("nullb0", "1", "1")
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_the_one_that_wants_more_gets_it(self):
+        other = self.start("nullb0")
+        self.run_tool("--hold", "nullb0", "1", "1", during=lambda:
+                      self.assertEqual(self.enabled("nullb0"), "2"))
+        self.end(other)
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+    def test_doorbells_are_shared_by_all_disks(self):
+        self.put(DEBUGFS + "nvme_plug/counting", "0\n")
+        self.add_disk("nvme1n1", "nvme1")
+        other = self.start("nvme1n1")
+        self.run_tool("nvme0n1", "1", "1")
+        self.assertEqual(self.get(DEBUGFS + "nvme_plug/counting"), "1")
+        self.end(other)
+        self.assertEqual(self.get(DEBUGFS + "nvme_plug/counting"), "0")
+
+    def test_many_at_once(self):
+        children = [subprocess.Popen(
+            [sys.executable, "-B", PLUGSTAT, "nullb0", "0.01", "1"],
+            stdout=subprocess.DEVNULL) for _ in range(8)]
+        for child in children:
+            self.assertEqual(child.wait(timeout=60), 0)
+        self.assertEqual(self.enabled("nullb0"), "0")
+
+
+class Keeping(Tree):
+    """--counting: on and off beyond the end of the run."""
+
+    def keep(self, *args):
+        code, out, err = self.run_tool("--counting", *args)
+        self.assertEqual((code, out, err), (0, "", ""))
+
+    def levels(self):
+        return self.enabled("nullb0"), self.enabled("nvme0n1")
+
+    def test_on_and_off(self):
+        self.put(DEBUGFS + "nvme_plug/counting", "0\n")
+        self.keep("on")
+        self.assertEqual(self.levels(), ("1", "1"))
+        self.assertEqual(self.get(DEBUGFS + "nvme_plug/counting"), "1")
+        self.run_tool("nullb0", "1", "1")
+        self.assertEqual(self.levels(), ("1", "1"))
+        self.keep("off")
+        self.assertEqual(self.levels(), ("0", "0"))
+        self.assertEqual(self.get(DEBUGFS + "nvme_plug/counting"), "0")
+
+    def test_of_one_disk(self):
+        self.put(DEBUGFS + "nvme_plug/counting", "0\n")
+        self.keep("on")
+        self.add_disk("nvme1n1", "nvme1")
+        self.keep("off", "nvme0n1")
+        self.assertEqual(self.levels(), ("1", "0"))
+        self.assertEqual(self.get(DEBUGFS + "nvme_plug/counting"), "1")
+
+    def test_waits_for_who_still_watches(self):
+        self.keep("on")
+        self.run_tool("nullb0", "1", "1", during=lambda: self.keep("off"))
+        self.assertEqual(self.levels(), ("0", "0"))
+        self.run_tool("nullb0", "1", "1", during=lambda: self.keep("on"))
+        self.assertEqual(self.levels(), ("1", "1"))
+
+    def test_off_does_not_disturb_who_still_watches(self):
+        seen = []
+
+        def off():
+            self.keep("off")
+            seen.append(self.levels())
+
+        self.keep("on")
+        self.run_tool("nullb0", "1", "1", during=off)
+        self.assertEqual(seen, [("1", "0")])
+
+    def test_never_less_than_somebody_wants(self):
+        self.put(DEBUGFS + "block/nullb0/plug_stats_enabled", "2\n")
+        self.keep("on")
+        self.assertEqual(self.levels(), ("2", "1"))
+
+
+if __name__ == "__main__":
+    unittest.main()
