@@ -42,9 +42,11 @@ INSTALL = """\
 mount -t ext4 /dev/vda /mnt || exit
 for fs in proc sys dev run; do mount -o bind /$fs /mnt/$fs; done
 cp -r /debtest /mnt/root
-chroot /mnt sh /root/debtest/list.sh / >/mnt/root/debtest/before
-PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \\
-	chroot /mnt sh -c 'dpkg -i /root/debtest/*.deb' >&3 2>&1 || exit
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive
+# by its path: busybox would take itself for "sh", and for find in it
+chroot /mnt /bin/sh /root/debtest/list.sh / >/mnt/root/debtest/before || exit
+[ -s /mnt/root/debtest/before ] || exit
+chroot /mnt /bin/sh -c 'dpkg -i /root/debtest/*.deb' >&3 2>&1 || exit
 for fs in proc sys dev run; do umount /mnt/$fs; done
 umount /mnt
 """

@@ -9,10 +9,12 @@ set -u
 
 here=${0%/*}
 port=/dev/ttyS1
-pages="plugstat plugbench plugtrace plugtrace-perf"
+pages="plugstat plugbench plugroll plugtrace plugtrace-perf"
 rule=/usr/lib/udev/rules.d/60-plug-policy.rules
 tmpfiles=/usr/lib/tmpfiles.d/plug-policy.conf
 policy=/sys/block/nvme0n1/queue/plug_policy
+counted=/sys/kernel/debug/block/nvme0n1/plug_stats_enabled
+textfile=/var/lib/prometheus/node-exporter/plugstat.prom
 
 # ok NAME COMMAND...: a result; what the command says, if it failed
 ok() {
@@ -67,11 +69,38 @@ plugstat_counts() {
 		echo "$found" | grep -q '^nvme0n1: 32 per doorbell?'
 }
 
-# The library of plugbench is compiled by whoever runs it as root.
+# soon COMMAND...: it succeeds within a time that is long even here
+soon() {
+	for _ in $(seq 120); do
+		"$@" && return
+		sleep 1
+	done
+	return 1
+}
+
+counting_is() {
+	[ "$(cat $counted)" = "$1" ]
+}
+
+is_exported() {
+	grep -q '^plugstat_requests_total{disk="nvme0n1"}' $textfile
+}
+
+# Stopping the timer ends the counting that it wanted.
+timer_exports() {
+	mkdir -p ${textfile%/*} && echo >$textfile || return
+	systemctl start plugstat-textfile.timer && soon counting_is 1 || return
+	soon is_exported
+	cat $textfile
+	systemctl stop plugstat-textfile.timer && soon counting_is 0 &&
+		is_exported && rm -r /var/lib/prometheus
+}
+
+# Their library is compiled by whoever runs it as root.
 tools_run() {
-	plugbench --help && plugtrace-perf --help &&
-		cd /usr/share/plug-policy-tools && unset PYTHONDONTWRITEBYTECODE &&
-		python3 -c 'import plugreport' && ls __pycache__
+	unset PYTHONDONTWRITEBYTECODE
+	plugbench --help && plugtrace-perf --help && plugroll list &&
+		ls /usr/share/plug-policy-tools/plugtools/__pycache__
 }
 
 pages_show() {
@@ -126,7 +155,8 @@ ok "systemd is well on it" systemd_is_well
 ok "each disk has the file, and is on always" is_always
 ok "the file takes each mode" takes_modes
 ok "plugstat counts" plugstat_counts
-ok "plugbench and plugtrace-perf start" tools_run
+ok "the timer writes the counters for Prometheus" timer_exports
+ok "the other tools start" tools_run
 ok "the manual has the pages" pages_show
 ok "the udev rule works once it is uncommented" rule_works
 ok "the line for tmpfiles works once it is uncommented" tmpfiles_work

@@ -8,7 +8,8 @@ find . -xdev \
 	\( -path ./proc -o -path ./sys -o -path ./dev -o -path ./run \
 	-o -path ./tmp -o -path ./var/tmp -o -path ./root/debtest \
 	-o -path ./var/log -o -path ./var/cache/man \
-	-o -path ./var/lib/systemd \
+	-o -path ./var/lib/systemd -o -path ./var/cache/ldconfig \
+	-o -path ./etc/.updated -o -path ./var/.updated \
 	-o -path ./var/lib/dpkg/status -o -path ./var/lib/dpkg/status-old \
 	-o -path ./etc/machine-id \) -prune -o \
 	\( -type d -printf '%p %M\n' \) -o -printf '%p %M %s %l\n' |
