@@ -7,72 +7,31 @@
 #	root/		RocksDB's db_bench and PostgreSQL, of Debian's packages
 #	pgdata.tar	a cluster of that PostgreSQL with pgbench's tables
 #
-# Unpacked, not installed: PostgreSQL's package would start a server. apt
-# downloads all of it, so that signatures are checked against Debian's keyring,
-# with sources and state of its own: the machine's are neither read nor changed.
+# Unpacked, not installed: PostgreSQL's package would start a server.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$here/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=apt.sh
+. "$here/apt.sh"
 
 root=${PLUG_POLICY_ROOT:-$(dirname "$here")}
 loads=${PLUG_POLICY_BUILD:-$root/build}/cache/loads
-state=$loads/apt
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-
-# This Debian's own: the programs are linked with its libraries.
-write_sources() {
-	suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-	cat >"$state/src.sources" <<-END
-		Types: deb deb-src
-		URIs: $mirror
-		Suites: $suite
-		Components: main
-		Signed-By: $keyring
-	END
-}
-
-# quiet WHAT COMMAND...: its output is shown only if it fails
-quiet() {
-	what=$1
-	shift
-	"$@" >"$loads/log" 2>&1 || {
-		tail -n 20 "$loads/log" >&2
-		die "$what failed"
-	}
-}
-
-# apt PROGRAM...: the machine's list of packages is only read, for what need not
-# be fetched. Sandbox: apt's own user cannot write below a home directory.
-apt() {
-	program=$1
-	shift
-	"$program" \
-		-o Dir::Etc::sourcelist="$state/src.sources" \
-		-o Dir::Etc::sourceparts=- \
-		-o Dir::State="$state" \
-		-o Dir::State::Lists="$state/lists" \
-		-o Dir::State::status=/var/lib/dpkg/status \
-		-o Dir::Cache="$state" \
-		-o Debug::NoLocking=true \
-		-o APT::Sandbox::User=root \
-		-o APT::Get::AllowUnauthenticated=false \
-		-o Acquire::AllowInsecureRepositories=false \
-		-o Acquire::Languages=none \
-		-o Acquire::Retries=3 "$@"
-}
+log=$loads/log
+apt=$loads/apt
+# only read, for what need not be fetched
+status=/var/lib/dpkg/status
 
 # --reinstall: what is installed is fetched, too.
 fetch_packages() {
-	postgres=$(apt apt-cache depends postgresql |
+	postgres=$(private_apt apt-cache depends postgresql |
 		sed -n 's/^ *Depends: \(postgresql-[0-9]*\)$/\1/p')
 	step "fetch rocksdb-tools and $postgres"
-	quiet "download" apt apt-get install --reinstall --download-only -y \
-		--allow-downgrades --no-install-recommends \
+	quiet "download" private_apt apt-get install --reinstall \
+		--download-only -y --allow-downgrades --no-install-recommends \
 		"$postgres" rocksdb-tools
-	for deb in "$state"/archives/*.deb; do
+	for deb in "$apt"/archives/*.deb; do
 		quiet "unpacking ${deb##*/}" dpkg-deb -x "$deb" "$loads/root"
 	done
 	find "$loads/root" -type f \( -name '*.so*' -o -perm -100 \) \
@@ -83,8 +42,8 @@ fetch_packages() {
 # libraries that a guest would need.
 build_io_uring() {
 	step "fetch fio's source and build t/io_uring"
-	(cd "$state" && quiet "download of fio" apt apt-get source fio)
-	cd "$state"/fio-*/
+	(cd "$apt" && quiet "download of fio" private_apt apt-get source fio)
+	cd "$apt"/fio-*/
 	quiet "configure of fio" ./configure --disable-native --build-static
 	quiet "build of t/io_uring" make -j"$(nproc)" t/io_uring
 	mkdir -p "$loads/bin"
@@ -142,16 +101,15 @@ make_cluster() {
 
 version=$(sha256sum <"$0")
 [ "$(cat "$loads/done" 2>/dev/null)" != "$version" ] || exit 0
-[ -r "$keyring" ] ||
-	die "$keyring is missing: install debian-archive-keyring"
 rm -rf "$loads"
-mkdir -p "$state/lists/partial" "$state/archives/partial" "$loads/root"
-write_sources
+make_apt
+mkdir -p "$loads/root"
+write_own_sources "deb deb-src"
 step "look for fio, rocksdb-tools and PostgreSQL"
-quiet "apt-get update" apt apt-get --error-on=any update
+quiet "apt-get update" private_apt apt-get --error-on=any update
 fetch_packages
 build_io_uring
 make_cluster
-rm -rf "$state"
+rm -rf "$apt"
 echo "$version" >"$loads/done"
 step "have $loads"

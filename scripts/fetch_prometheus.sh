@@ -8,6 +8,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$here/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=apt.sh
+. "$here/apt.sh"
 
 root=${PLUG_POLICY_ROOT:-$(dirname "$here")}
 cache=${PLUG_POLICY_BUILD:-$root/build}/cache/prometheus
@@ -15,16 +17,16 @@ cache=${PLUG_POLICY_BUILD:-$root/build}/cache/prometheus
 command -v apt-get >/dev/null || die "no apt-get: install prometheus," \
 	"promtool and node_exporter yourself, so that PATH has them"
 rm -rf "$cache.new"
-mkdir -p "$cache.new/debs"
-cd "$cache.new/debs"
-# apt's own user cannot write below a home directory
-apt-get -q -o APT::Sandbox::User=root download prometheus \
-	prometheus-node-exporter >log 2>&1 || {
-	tail -n 5 log >&2
-	die "apt-get cannot download prometheus; try apt-get update"
-}
+apt=$cache.new/apt
+log=$cache.new/log
+make_apt
+write_own_sources deb
+quiet "apt-get update" private_apt apt-get --error-on=any update
+cd "$apt/archives"
+quiet "download of prometheus" \
+	private_apt apt-get download prometheus prometheus-node-exporter
 for package in *.deb; do
 	dpkg-deb -x "$package" "$cache.new"
 done
-rm -rf "$cache.new/debs" "$cache"
+rm -rf "$apt" "$log" "$cache"
 mv "$cache.new" "$cache"

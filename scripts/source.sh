@@ -17,6 +17,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$here/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=apt.sh
+. "$here/apt.sh"
 
 root=${PLUG_POLICY_ROOT:-$(dirname "$here")}
 KVER=${KVER:-7.3}
@@ -26,9 +28,7 @@ tarball=$cache/$package.tar.xz
 version=$cache/$package.version
 refused=$cache/$package.refused
 apt=$cache/apt-$KVER
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 security=${DEBIAN_SECURITY:-http://security.debian.org/debian-security}
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 helper=/usr/lib/apt/apt-helper
 
 archive() {
@@ -36,36 +36,6 @@ archive() {
 	*-security) echo "$security" ;;
 	*) echo "$mirror" ;;
 	esac
-}
-
-write_sources() {
-	cat >"$apt/src.sources" <<-END
-		Types: deb
-		URIs: $(archive "$1")
-		Suites: $1
-		Components: main
-		Signed-By: $keyring
-	END
-}
-
-# Sandbox: apt's own user cannot write below a home directory.
-with_private_apt() {
-	"$@" \
-		-o Dir::Etc::sourcelist="$apt/src.sources" \
-		-o Dir::Etc::sourceparts=- \
-		-o Dir::State="$apt" \
-		-o Dir::State::Lists="$apt/lists" \
-		-o Dir::State::status=/dev/null \
-		-o Dir::Cache="$apt" \
-		-o APT::Sandbox::User=root \
-		-o APT::Get::AllowUnauthenticated=false \
-		-o Acquire::AllowInsecureRepositories=false \
-		-o Acquire::Languages=none \
-		-o Acquire::Retries=3
-}
-
-private_apt() {
-	with_private_apt apt-get "$@"
 }
 
 fails() {
@@ -85,17 +55,19 @@ is_refused() {
 
 # download SUITE: sets $deb, or fails and leaves the reason in $apt/log
 download() {
-	write_sources "$1"
+	write_sources deb "$(archive "$1")" "$1"
 	step "look for $package in $1"
 	# --error-on=any: apt alone would pass over a bad signature
-	private_apt --error-on=any update >"$apt/log" 2>&1 || return 1
-	private_apt --print-uris download "$package" >"$apt/log" 2>&1 || return 1
+	private_apt apt-get --error-on=any update >"$apt/log" 2>&1 || return 1
+	private_apt apt-get --print-uris download "$package" >"$apt/log" 2>&1 ||
+		return 1
 	deb=$apt/$(sed -n "s/^'.*' \([^ ]*\.deb\) .*/\1/p" "$apt/log")
 	found=$(offered)
 	! is_refused "$found" || fails "$found does not take the series" || return 1
 	step "download ${deb##*/}"
 	# Straight to the terminal, so that apt shows how far it is.
-	(cd "$apt" && private_apt -q=0 download "$package") && [ -s "$deb" ] && return
+	(cd "$apt" && private_apt apt-get -q=0 download "$package") &&
+		[ -s "$deb" ] && return
 	fails "download failed, see above"
 }
 
@@ -104,7 +76,7 @@ pool() {
 	deb=$apt/${package}_${pinned}_all.deb
 	url=$1/pool/main/l/linux/${deb##*/}
 	step "download $url"
-	with_private_apt "$helper" download-file "$url" "$deb" "SHA256:$sha256" \
+	private_apt "$helper" download-file "$url" "$deb" "SHA256:$sha256" \
 		>"$apt/log" 2>&1
 }
 
@@ -167,8 +139,6 @@ case ${1:-} in
 *) die "'$1' is unknown; accepted: --refuse VERSION" ;;
 esac
 [ ! -s "$version" ] || [ ! -s "$tarball" ] || exit 0
-[ -r "$keyring" ] || die "$keyring is missing: install debian-archive-keyring," \
-	"or set KSRC=<dir> to a Linux $KVER source tree"
-mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+make_apt "or set KSRC=<dir> to a Linux $KVER source tree"
 fetch
 unpack "$deb"
