@@ -82,7 +82,7 @@ choose_disturbers()
 spare_elevators()
 {
 	case "$(uname -r): $DISTURBERS " in
-	6.12.*" reset "* | 6.12.*" hw_queues "*)
+	6.12.*" reset "* | 6.12.*" remove "* | 6.12.*" hw_queues "*)
 		DISTURBERS=$(echo "$DISTURBERS" | sed 's/ elevators\>//') ;;
 	esac
 }

@@ -188,7 +188,7 @@ stack_nvme_remove()
 	DISKS=removable
 	QUEUES=$DISK
 	TRAITS="errors nodata"
-	MORE="remove! reset"
+	MORE="remove!"
 }
 
 down_nvme_remove()
