@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Tests of plugtools.journal: locks, journals, and what recover() does."""
+import glob
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import faketree
-from plugtools import journal, system
+from plugtools import children, journal, system
 
 KNOB = "sys/block/nvme0n1/queue/plug_policy"
 
@@ -79,6 +80,47 @@ class Write(Case):
         self.assertFalse(os.path.exists(self.file))
         self.assertEqual(entry.put_back(), [])
 
+    def test_full(self):
+        """A /run that takes a part of a line gets none, and nothing changes.
+        """
+        entry = self.journal()
+        entry.set(self.knob, "never")
+        before = system.read(self.file)
+        whole = os.pwrite
+
+        def part(file, data, where):
+            return whole(file, data[:len(data) // 2], where)
+        with mock.patch.object(os, "pwrite", part), \
+             self.assertRaises(OSError) as caught:
+            entry.set(self.knob, "seq-small")
+        self.assertIn("/run/plug-policy", str(caught.exception))
+        self.assertEqual(system.read(self.file), before)
+        self.assertEqual(self.setting(), "never")
+        self.assertEqual(entry.put_back(), [])
+        self.assertEqual(self.setting(), "always")
+
+    def test_full_when_a_program_starts(self):
+        """It does not, as nobody would end it after us."""
+        with children.Stop() as stop, \
+             children.Runner(stop, self.journal()) as runner, \
+             mock.patch.object(journal, "append", side_effect=OSError(28)), \
+             self.assertRaisesRegex(system.EnvironmentProblem, "sleep .*full"):
+            runner.run(["sleep", "9"], 5)
+
+    def test_whole_from_the_first(self):
+        """Another program never finds a journal without the disks' locks."""
+        seen = []
+
+        def sync(_file):
+            seen.extend(map(system.read, glob.glob(
+                self.path("run/plug-policy/*.journal"))))
+        with mock.patch.object(os, "fsync", sync):
+            self.journal().begin()
+        self.assertEqual({json.loads(text.splitlines()[0])["program"]
+                          for text in seen}, {"plugroll"})
+        self.assertEqual(os.listdir(self.path("run/plug-policy")),
+                         ["nvme0n1.journal"])
+
     def test_put_back(self):
         """As before the first change; then the file goes."""
         entry = self.journal()
@@ -135,6 +177,18 @@ class Recover(Case):
             file.write('{"path": "%s", "bef' % self.knob)
         self.recover()
         self.assertEqual(self.setting(), "always")
+
+    def test_module_in_use(self):
+        """One that stays is not said to be gone."""
+        self.put("sys/module/null_blk/refcnt", "1")
+        for status, words in ((1, "is still there"), (0, "was removed")):
+            self.told.clear()
+            self.journal().note(module="null_blk")
+            with mock.patch.object(subprocess, "run") as run:
+                run.return_value.returncode = status
+                self.assertIn(words, self.recover(good=not status))
+            if status:
+                os.unlink(self.file)
 
     def test_changed_since(self):
         """What somebody has set meanwhile is theirs."""

@@ -81,6 +81,8 @@ class Environment(Case):
         """That is found out before, not after, measuring."""
         self.check_untouched("/dev/nvme0n1", "--json", "/nowhere/x", code=1,
                              says="cannot write /nowhere/x")
+        self.check_untouched("/dev/nvme0n1", "--json", "/dev/null", code=1,
+                             says="cannot write /dev/null")
 
     def test_dry_run(self):
         """Plan and checks, and nothing else."""

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import socket
 import subprocess
 import sys
@@ -120,6 +121,11 @@ class Form(Exported):
     def test_of_one_disk(self):
         self.assertNotIn("nvme0n1", self.page("nullb0"))
 
+    def test_legs_that_are_shared(self):
+        page = self.page("nvme0n1", "nullb0", "nvme0n1")
+        lines = page.splitlines()
+        self.assertEqual(len(lines), len(set(lines)))
+
     def test_doorbells_are_the_controller_s(self):
         self.doorbells(2, 64)
         self.put(DEBUGFS + "nvme_plug/counting", "0\n")
@@ -210,6 +216,19 @@ class Textfile(Exported):
         code, _, err = self.run_tool("--textfile", self.file + "/x/y")
         self.assertEqual(code, 1)
         self.assertIn("No such file", err)
+
+    def test_what_is_no_file_stays(self):
+        os.mkfifo(self.file)
+        code, _, err = self.run_tool("--textfile", self.file)
+        self.assertEqual((code, stat.S_ISFIFO(os.stat(self.file).st_mode)),
+                         (1, True))
+        self.assertIn("not a regular file", err)
+
+    def test_through_a_link(self):
+        link = os.path.join(self.place, "link")
+        os.symlink(self.file, link)
+        self.assertEqual(self.run_tool("--textfile", link)[0], 0)
+        self.assertTrue(os.path.islink(link) and os.path.isfile(self.file))
 
     def test_with_counting(self):
         code, _, _ = self.run_tool("--counting", "on", "--textfile", self.file)

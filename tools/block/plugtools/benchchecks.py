@@ -7,7 +7,7 @@ import time
 
 from .disks import uses
 from .fio import fio_command
-from .system import active, names_in, read, rooted, say
+from .system import active, names_in, read, refuse_special, rooted, say
 
 CHECK_SECONDS = 20              # for fio to parse its options
 
@@ -171,7 +171,12 @@ def check_output(plan, args, checks):
     """What cannot be written must be known before, not after."""
     for path in filter(None, (plan.json, args.html)):
         where = os.path.dirname(os.path.abspath(path))
-        if os.path.isdir(path) or not os.access(where, os.W_OK):
+        try:
+            refuse_special(path)
+            writable = os.access(where, os.W_OK)
+        except OSError:
+            writable = False
+        if not writable:
             checks.add("error", "cannot write %s" % path)
     if (args.plots or args.html) and not shutil.which("gnuplot"):
         level = "error" if args.plots else "warn"

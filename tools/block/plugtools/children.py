@@ -96,10 +96,15 @@ class Runner:
              tempfile.TemporaryFile("w+", dir=self.directory) as errors:
             # The child is in the journal before it is a program; there are no
             # threads that this could trouble.
-            process = subprocess.Popen(  # pylint: disable=W1509,R1732
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
-                cwd=self.directory, start_new_session=True,
-                preexec_fn=self.journal.process)
+            try:
+                process = subprocess.Popen(  # pylint: disable=W1509,R1732
+                    command, stdin=subprocess.DEVNULL, stdout=out,
+                    stderr=errors, cwd=self.directory, start_new_session=True,
+                    preexec_fn=self.journal.process)
+            except subprocess.SubprocessError as error:
+                raise EnvironmentProblem(
+                    "%s cannot be noted in the journal, so it was not started:"
+                    " is /run full?" % command[0]) from error
             try:
                 self.wait(process, seconds)
             finally:

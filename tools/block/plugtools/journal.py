@@ -24,6 +24,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 
 from .disks import Disk
@@ -76,8 +77,9 @@ def lock(name, program):
             raise Held("%s is being worked on by %s; nothing was changed"
                        % (name, who or "another program"))
         time.sleep(0.05)
-    os.ftruncate(file, 0)
-    os.write(file, b"%s (process %d)\n" % (program.encode(), os.getpid()))
+    with contextlib.suppress(OSError):      # a full /run: only words are lost
+        os.ftruncate(file, 0)
+        os.write(file, b"%s (process %d)\n" % (program.encode(), os.getpid()))
     return file
 
 
@@ -92,6 +94,40 @@ def locked(names, program):
 
 
 # --- the file --------------------------------------------------------------
+
+def append(file, entries):
+    """Lines for entries, on disk before this returns; none on failure: of a
+    line that is cut short, a full /run would make one with the next.
+    """
+    data = b"".join(json.dumps(one).encode() + b"\n" for one in entries)
+    size = os.fstat(file).st_size
+    try:
+        if os.pwrite(file, data, size) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file)
+    except OSError as error:
+        os.ftruncate(file, size)
+        error.filename = rooted("/run/plug-policy")
+        raise
+
+
+def create(path, entries):
+    """A journal with its first entries, open: who finds one finds them, too.
+    """
+    file, temporary = tempfile.mkstemp(dir=directory(), prefix=".")
+    try:
+        append(file, entries)
+        os.link(temporary, path)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+    except BaseException:
+        os.close(file)
+        raise
+    finally:
+        os.unlink(temporary)
+    return file
+
 
 class Journal:
     """What was changed, and how it was before; no file without a change."""
@@ -108,7 +144,8 @@ class Journal:
     def note(self, **entry):
         """An entry, on disk before this returns."""
         self.begin()
-        self.append(entry)
+        append(self.file, [entry])
+        self.entries.append(entry)
 
     def begin(self):
         """Have the file; one that is there tells of what could not be put
@@ -116,27 +153,16 @@ class Journal:
         """
         if self.file is not None:
             return
-        directory()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        first = [self.head] + [{"disk": name, "number": Disk(name).number()}
+                               for name in self.head["locks"]]
         try:
-            self.file = os.open(self.path, flags | os.O_APPEND, 0o644)
+            self.file = create(self.path, first)
         except FileExistsError as error:
             raise EnvironmentProblem(
                 "%s tells of settings that could not be put back: see "
                 "plugbench --restore; to forget them, remove it"
                 % self.path) from error
-        self.append(self.head)
-        for name in self.head["locks"]:
-            self.append({"disk": name, "number": Disk(name).number()})
-        folder = os.open(os.path.dirname(self.path), os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-
-    def append(self, entry):
-        """One line."""
-        self.entries.append(entry)
-        os.write(self.file, json.dumps(entry).encode() + b"\n")
-        os.fsync(self.file)
+        self.entries += first
 
     def remember(self, path):
         """Restore this one, too: another setting may change it."""
@@ -242,11 +268,16 @@ def undo_other(entry):
     if "rmdir" in entry and os.path.isdir(entry["rmdir"]):
         os.rmdir(entry["rmdir"])
         return True, "%s was removed" % entry["rmdir"]
-    if "module" in entry and os.path.isdir(
-            rooted("/sys/module/" + entry["module"])):
-        subprocess.run(["modprobe", "-r", entry["module"]], check=False)
-        return True, "module %s was removed" % entry["module"]
-    return None
+    return undo_module(entry["module"]) if "module" in entry else None
+
+
+def undo_module(name):
+    """Remove what a program of ours loaded."""
+    if not os.path.isdir(rooted("/sys/module/" + name)):
+        return None
+    good = not subprocess.run(["modprobe", "-r", name], check=False).returncode
+    return good, "module %s %s" % (name, "was removed" if good else
+                                   "is still there; it was not loaded before")
 
 
 def undo(changes, numbers):

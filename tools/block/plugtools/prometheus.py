@@ -195,6 +195,6 @@ def known_disks():
 def write_textfile(path, text):
     """Put it in place of what is there, to be read by node_exporter."""
     try:
-        replace_file(os.path.abspath(path), text.encode(), 0o644, sync=False)
+        replace_file(path, text.encode(), 0o644, sync=False)
     except OSError as error:
         raise EnvironmentProblem("%s: %s" % (path, error.strerror)) from error

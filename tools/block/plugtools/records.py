@@ -206,7 +206,7 @@ def run_order(record):
 def write_file(path, data):
     """Replace a file at once; on failure nothing is left behind."""
     try:
-        replace_file(os.path.realpath(path), data)
+        replace_file(path, data)
     except OSError as error:
         raise ReportError("%s can not be written: %s"
                           % (os.path.realpath(path), error.strerror)) \

@@ -272,7 +272,8 @@ def at_once(args):
             if not args.once:
                 raise
     if args.once:
-        names = [leg for name in args.disks for leg in legs_of(name)]
+        names = list(dict.fromkeys(
+            leg for name in args.disks for leg in legs_of(name)))
         Prometheus(names or prometheus.known_disks(), args.textfile).write()
     return args.policy or args.counting or args.once
 

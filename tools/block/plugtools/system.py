@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Files of /sys and /proc, words for people, and what can go wrong."""
+import errno
 import os
 import re
 import signal
@@ -58,10 +59,18 @@ def write(path, value):
         raise
 
 
+def refuse_special(path):
+    """Of a device, a pipe or a directory a file must not take the place."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EEXIST, "not a regular file", path)
+
+
 def replace_file(path, data, mode=None, sync=True):
     """Put bytes in a file's place: a reader sees either, and on failure
     nothing is left behind.  Without a mode, the umask decides.
     """
+    path = os.path.realpath(path)
+    refuse_special(path)
     # of a name that ends by chance: node_exporter takes all that is *.prom
     handle, temporary = tempfile.mkstemp(
         dir=os.path.dirname(path), prefix="." + os.path.basename(path) + ".")
