@@ -116,27 +116,29 @@ EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_may_merge);
 
 /*
  * Drop the cached clock reading if it has served for long enough: for a request
- * that is large enough to flush the plug under "always", or on average for as
- * many requests as fill it.  Tags follow one another, so a test of whether they
- * pass a multiple of that number saves a counter.
+ * that is large enough to flush the plug under "always", or for as many
+ * requests as fill it.
  */
-static void blk_plug_policy_sent(unsigned int tag, unsigned int nr,
+static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr,
 				 unsigned int bytes)
 {
-	if (bytes >= BLK_PLUG_FLUSH_SIZE || tag % REQUESTS_PER_CLOCK < nr)
-		blk_plug_invalidate_ts();
+	plug->nr_sent += nr;
+	if (bytes < BLK_PLUG_FLUSH_SIZE && plug->nr_sent < REQUESTS_PER_CLOCK)
+		return;
+	plug->nr_sent %= REQUESTS_PER_CLOCK;
+	blk_plug_invalidate_ts();
 }
 
 /* Send out what @plug holds; @bytes is the size of the newest request. */
 static void blk_plug_policy_flush(struct blk_plug *plug, unsigned int bytes)
 {
-	unsigned int nr = plug->rq_count, tag = plug->mq_list.tail->tag;
+	unsigned int nr = plug->rq_count;
 
 	trace_blk_plug_policy_group(rq_list_peek(&plug->mq_list), nr);
 	blk_plug_stat_flush(plug, BLK_PLUG_STAT_FLUSH_POLICY);
 	/* The requests are gone when this returns: do not touch them then. */
 	blk_mq_flush_plug_list(plug, false);
-	blk_plug_policy_sent(tag, nr, bytes);
+	blk_plug_policy_sent(plug, nr, bytes);
 }
 
 void __blk_plug_policy_make_room(struct blk_plug *plug)
@@ -226,7 +228,7 @@ bool __blk_plug_policy_holds(struct blk_plug *plug, struct request *rq)
 			blk_plug_policy_flush(plug, 0);
 	}
 
-	blk_plug_policy_sent(rq->tag, 1, blk_rq_bytes(rq));
+	blk_plug_policy_sent(plug, 1, blk_rq_bytes(rq));
 	return false;
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_policy_holds);

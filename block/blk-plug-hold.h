@@ -82,6 +82,7 @@ void __blk_plug_policy_flushed(struct blk_plug *plug);
 static inline void blk_plug_policy_start(struct blk_plug *plug)
 {
 	plug->nr_merged = 0;
+	plug->nr_sent = 0;
 	plug->policy = 0;
 }
 

@@ -24,8 +24,12 @@
 
 struct seq_file;
 
-/* In units of 256 ns, 32 bits hold the sum of minutes of response times. */
-#define BLK_PLUG_LOOP_WAIT_SHIFT	8
+/*
+ * Unit of the sum of response times.  It may wrap, but not within one sample of
+ * 16 rounds of the I/Os in flight: in units of 1 us, 32 bits do for 512 of them
+ * with half a second each.
+ */
+#define BLK_PLUG_LOOP_WAIT_SHIFT	(BITS_PER_LONG == 32 ? 10 : 8)
 
 /* The parts of blk_plug_loop::decision. */
 enum {
