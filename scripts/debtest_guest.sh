@@ -134,7 +134,7 @@ rule_works() {
 tmpfiles_work() {
 	echo always >$policy
 	uncomment $tmpfiles >/run/plug-policy.conf
-	systemd-tmpfiles --create /run/plug-policy.conf && is_adaptive
+	systemd-tmpfiles --create --boot /run/plug-policy.conf && is_adaptive
 }
 
 purge() {

@@ -116,6 +116,22 @@ class Tree(faketree.Tree):
 
 
 @contextlib.contextmanager
+def busy(*what, error=OSError(16, "Device or resource busy", "it")):
+    """Disks that refuse all modes ("nvme0n1") or one ("nvme0n1 always")."""
+    accept = disks.write
+
+    def refuse(path, value):
+        name = path.split("/")[-3]
+        if {name, "%s %s" % (name, value)} & set(what):
+            raise error
+        accept(path, value)
+
+    with mock.patch.object(disks, "write", refuse), \
+         mock.patch.object(journal, "write", refuse):
+        yield
+
+
+@contextlib.contextmanager
 def socket_at(path):
     """A socket that takes what is sent there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taker:

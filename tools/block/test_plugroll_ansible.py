@@ -15,7 +15,10 @@ PLAY = [{"hosts": "localhost", "connection": "local", "gather_facts": False,
 PROGRAM = """#!/bin/sh
 echo "$*" >>%(place)s/calls
 case $1 in
-try) echo '{"why": "as it was told"}'; exit %(code)d ;;
+try)
+    [ %(code)d = 1 ] ||
+        echo '{"why": "as it was told", "changed": %(changed)s}'
+    exit %(code)d ;;
 *) echo '{"changed": %(changed)s}' ;;
 esac
 """
@@ -63,26 +66,45 @@ class RoleTest(unittest.TestCase):
                 "ANSIBLE_ROLES_PATH": os.path.join(ANSIBLE, "roles")})
 
     def test_held(self):
-        """Tried, then kept; not changed, as it was kept already."""
-        code, calls, said = self.play(changed="false")
-        self.assertEqual((code, calls), (0, [
-            "try adaptive --all-nvme --json --for 10m --guard "
-            "p99=10%,iops=-2%", "keep adaptive --all-nvme --json"]), said)
-        self.assertIn("changed=0", said)
+        """Tried and kept, at once, so that disks are left alone that were
+        not tried; not changed the second time, as it was kept already."""
+        for changed, number in (("true", 1), ("false", 0)):
+            code, calls, said = self.play(changed=changed)
+            self.assertEqual((code, calls), (0, [
+                "try adaptive --all-nvme --json --for 10m --guard "
+                "p99=10%,iops=-2% --keep"]), said)
+            self.assertIn("changed=%d" % number, said)
 
     def test_tripped(self):
         """The host fails with the reason, and keeps nothing."""
-        code, calls, said = self.play(3, plug_policy_disks=["nvme0n1"],
-                                      plug_policy_keep_untested=True)
+        code, calls, said = self.play(
+            3, "false", plug_policy_disks=["nvme0n1"],
+            plug_policy_keep_untested=True)
         self.assertEqual((code, len(calls)), (2, 1), said)
         self.assertIn("try adaptive nvme0n1 --json", calls[0])
         self.assertIn("as it was told", said)
 
     def test_unknown(self):
         """Kept untested only if asked for."""
-        self.assertEqual(len(self.play(4)[1]), 1)
-        code, calls, said = self.play(4, plug_policy_keep_untested=True)
-        self.assertEqual((code, len(calls)), (0, 2), said)
+        self.assertEqual(len(self.play(4, "false")[1]), 1)
+        code, calls, said = self.play(4, "false",
+                                      plug_policy_keep_untested=True)
+        self.assertEqual((code, calls[1:]), (0, [
+            "keep adaptive --all-nvme --json"]), said)
+        self.assertNotIn("--keep", calls[0])
+        self.assertIn("changed=0", said)
+
+    def test_tried(self):
+        """Only tried."""
+        code, calls, said = self.play(changed="false",
+                                      plug_policy_state="tried")
+        self.assertEqual((code, len(calls)), (0, 1), said)
+        self.assertNotIn("--keep", calls[0])
+
+    def test_refused(self):
+        """What plugroll refuses, without any JSON, fails the host."""
+        code, calls, said = self.play(1, "false")
+        self.assertEqual((code, len(calls)), (2, 1), said)
 
     def test_states(self):
         """Taken back; a word that is none."""

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of plugroll keep, undo and apply, on a made-up machine."""
+import fnmatch
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
 from unittest import mock
 
 import rolltree
-from plugtools import rollkeep, rollrules
+from plugtools import roll, rollkeep, rollrules
+from plugtools.disks import Disk
+from plugtools.journal import Journal
 
 RULES = "etc/udev/rules.d/65-plugroll.rules"
-TMPFILES = "etc/tmpfiles.d/plugroll.conf"
+# what udev matches or sets, in which attribute, how, and the value
+TERM = re.compile(r'(\w+)(?:\{(.*?)\})?(==|!=|\+?=)"(.*?)"')
 
 
 class KeepTest(rolltree.Tree):
@@ -38,7 +43,6 @@ class KeepTest(rolltree.Tree):
         self.assertIn(text, out)
         self.assertEqual((self.mode("nvme0n1"), self.mode("nvme1n1")),
                          ("adaptive", "always"))
-        self.assertEqual(self.read(TMPFILES), "")
         self.assertEqual(lines, ["keep adaptive on nvme0n1"])
 
     def test_twice(self):
@@ -57,27 +61,25 @@ class KeepTest(rolltree.Tree):
         self.keep("never", "nvme1n1")
         self.keep("never", "nvme0n1")
         self.assertEqual(rollrules.kept_now(), [
-            ("never", "wwid", "eui.nvme1n1", "always"),
-            ("never", "wwid", "eui.nvme0n1", "seq-small")])
+            ("never", "wwid", "eui.nvme1n1"), ("never", "wwid", "eui.nvme0n1")
+        ])
         code, out, _ = self.run_roll("undo")
         self.assertEqual((code, self.mode("nvme0n1"), self.mode("nvme1n1")),
                          (0, "seq-small", "always"))
         self.assertIn("nvme0n1 is seq-small again", out)
-        self.assertEqual((self.read(RULES), self.read(TMPFILES)), ("", ""))
+        self.assertEqual(self.read(RULES), "")
         self.assertEqual(self.run_roll("undo"), (0, "nothing was kept", ""))
 
     def test_all(self):
-        """By a pattern: paths and disks that come later, at boot without
-        udev; a disk that is named as well has its own mode."""
+        """By a pattern: paths and disks that come later; a disk that is named
+        as well has its own mode."""
         self.disk("sda")
         self.keep("never", "nvme1n1")
         self.keep("adaptive", "--all-nvme")
-        self.assertIn("w- /sys/block/nvme*/queue/plug_policy - - - - adaptive",
-                      self.read(TMPFILES))
         self.assertEqual([self.mode(name) for name in ("nvme0n1", "sda")],
                          ["adaptive", "always"])
         text = self.read(RULES)
-        self.assertLess(text.index('KERNEL=="nvme*"'), text.index("eui.nvme1"))
+        self.assertLess(text.index('KERNEL=="nvme*"'), text.index("ATTR{ww"))
         rows = json.loads(self.run_roll("list", "--json")[1])["disks"]
         self.assertEqual([row["kept"] for row in rows],
                          ["adaptive", "never", None])
@@ -103,14 +105,7 @@ class KeepTest(rolltree.Tree):
         """A disk that refuses: no rule is left, and no disk is set."""
         self.keep("never", "nvme1n1")
         before = self.read(RULES)
-        was = self.kernel_write
-
-        def refuse(path, value):
-            if "nvme1n1" in path:
-                raise OSError(16, "Device or resource busy", path)
-            was(path, value)
-
-        with mock.patch("plugtools.disks.write", refuse):
+        with rolltree.busy("nvme1n1"):
             code, _, said = self.run_roll("keep", "adaptive", "nvme0n1",
                                           "nvme1n1")
         self.assertEqual(code, 1)
@@ -119,11 +114,45 @@ class KeepTest(rolltree.Tree):
                          ("seq-small", before))
 
     def test_unwritable(self):
-        """A directory that is none: nothing is set, either file goes."""
-        self.write("etc/tmpfiles.d", "a file")
+        """A directory that is none: nothing is set."""
+        self.write("etc/udev", "a file")
         code, _, said = self.run_roll("keep", "adaptive", "--all-nvme")
         self.assertEqual((code, self.mode("nvme0n1")), (1, "seq-small"), said)
-        self.assertEqual(self.read(RULES), "")
+
+    def test_not_noted(self):
+        """A path that cannot be noted as set is set, and kept."""
+        shutil.rmtree(self.path("sys/block/nvme0n1"))
+        self.head()
+        os.makedirs(self.path(rollkeep.APPLIED))
+        lines = self.log()
+        self.keep("adaptive", "nvme0n1")
+        self.assertEqual(self.mode("nvme0c1n1"), "adaptive")
+        self.assertIn("applied: Is a directory", lines[0])
+
+    def test_left_by_a_killed_try(self):
+        """Its mode is not taken for the one from before."""
+        path = self.path("sys/block/nvme0n1/queue/plug_policy")
+        journal = Journal("nvme0n1", ["nvme0n1"], "plugroll")
+        journal.set(path, "never")
+        os.close(journal.file)
+        with rolltree.busy("nvme0n1 seq-small"):
+            code, _, said = self.run_roll("keep", "adaptive", "nvme0n1")
+        self.assertEqual((code, self.read(RULES)), (1, ""))
+        self.assertIn("nvme0n1.journal tells of settings that could not", said)
+        self.assertEqual(self.run_roll("keep", "adaptive", "nvme0n1")[0], 0)
+        self.run_roll("undo")
+        self.assertEqual(self.mode("nvme0n1"), "seq-small")
+
+    def test_chosen(self):
+        """Only the disks that are given: "try --keep --all-nvme" gives those
+        that it has tried."""
+        args = mock.Mock(mode="adaptive", all_nvme=True, json=True)
+        legs = {Disk("nvme0n1"): Disk("nvme0n1").legs()}
+        found = roll.keep_and_tell(args, legs)
+        self.assertEqual((found["disks"], found["pattern"]),
+                         (["nvme0n1"], None))
+        self.assertNotIn("nvme*", self.read(RULES).partition("\n# Paths")[0])
+        self.assertEqual(self.mode("nvme1n1"), "always")
 
     def test_not_ours(self):
         """A file that somebody else has written is left alone."""
@@ -173,6 +202,116 @@ class KeepTest(rolltree.Tree):
             self.keep("adaptive", "nvme0n1")
         self.assertIn('RUN+="/usr/bin/systemd-run --quiet --no-block '
                       '--collect /usr/sbin/plugroll apply"', self.read(RULES))
+
+
+class BootTest(rolltree.Tree):
+    """What keep sets, what it says, and what the next boot sets."""
+
+    def setUp(self):
+        super().setUp()
+        self.head()
+        for name in ("nvme1n1", "nvme2n1"):
+            self.disk(name)
+
+    def modes(self):
+        """Of all disks that have one."""
+        return {name: self.mode(name)
+                for name in sorted(os.listdir(self.path("sys/block")))
+                if self.mode(name)}
+
+    def boot(self):
+        """The kernel knows no modes; udev reads the rules for each disk."""
+        shutil.rmtree(self.path("run"))
+        os.makedirs(self.path("run"))
+        for name in self.modes():
+            self.write("sys/block/%s/queue/plug_policy" % name,
+                       rolltree.offer("always"))
+        for name in os.listdir(self.path("sys/block")):
+            hidden = "c" in name[4:]
+            for line in re.sub(r"\\\n", "", self.read(RULES)).splitlines():
+                if not hidden and not line.startswith("#"):
+                    self.follow(name, TERM.findall(line))
+
+    def follow(self, name, terms):
+        """A rule, for a disk."""
+        event = {"ACTION": "add", "SUBSYSTEM": "block", "ENV": "disk",
+                 "KERNEL": name}
+        for key, attribute, operator, value in terms:
+            path = "sys/block/%s/%s" % (name, attribute or value)
+            if key == "RUN":
+                self.run_roll("apply", "--settle", "0")
+            elif operator == "=":
+                self.write(path, rolltree.offer(value))
+            elif key == "TEST":
+                found = os.path.exists(self.path(path))
+            else:
+                found = fnmatch.fnmatch(event.get(key) or self.read(path),
+                                        value)
+            if operator in ("==", "!=") and found != (operator == "=="):
+                return
+
+    def agree(self, *words):
+        """plugroll keep; what it said of disks, and the modes, if they are the
+        same after a boot."""
+        code, out, said = self.run_roll("keep", *words)
+        self.assertEqual((code, said), (0, ""), out)
+        now = self.modes()
+        self.boot()
+        self.assertEqual(self.modes(), now, self.read(RULES))
+        return re.findall("^nvme.*", out, re.M), now
+
+    def test_exception_first(self):
+        """A disk that has been named is left out, and that is said."""
+        self.agree("never", "nvme1n1")
+        said, modes = self.agree("adaptive", "--all-nvme")
+        self.assertEqual(said, [
+            "nvme1n1 is skipped: never is kept for it by name",
+            "nvme0c0n1, nvme0c1n1, nvme2n1: adaptive"])
+        self.assertEqual(modes, {
+            "nvme0c0n1": "adaptive", "nvme0c1n1": "adaptive",
+            "nvme1n1": "never", "nvme2n1": "adaptive"})
+
+    def test_exception_last(self):
+        """A disk that is named later."""
+        self.agree("adaptive", "--all-nvme")
+        said, modes = self.agree("never", "nvme0n1")
+        self.assertEqual(said, ["nvme0c0n1, nvme0c1n1: never"])
+        self.assertEqual((modes["nvme0c1n1"], modes["nvme1n1"]),
+                         ("never", "adaptive"))
+
+    def test_other_modes(self):
+        """Both ways, in another mode; the same one skips nothing."""
+        self.agree("adaptive", "nvme0n1")
+        said, modes = self.agree("never", "--all-nvme")
+        self.assertEqual((said[-1], modes["nvme0c0n1"]),
+                         ("nvme1n1, nvme2n1: never", "adaptive"))
+        self.assertEqual(len(self.agree("adaptive", "--all-nvme")[0]), 1)
+
+    def test_json(self):
+        """The same for programs; one file, which later events do not use."""
+        self.agree("never", "nvme1n1")
+        found = json.loads(self.run_roll("keep", "adaptive", "--all-nvme",
+                                         "--json")[1])
+        self.assertEqual((found["disks"], found["skipped"]), (
+            ["nvme0c0n1", "nvme0c1n1", "nvme2n1"], {"nvme1n1": "never"}))
+        self.assertEqual([list(found["written"]),
+                          os.listdir(self.path("etc"))],
+                         [["/" + RULES], ["udev"]])
+
+    def test_refused(self):
+        """A disk that refuses, and one that will not go back: the rules tell
+        of that one only, now and after a boot."""
+        with rolltree.busy("nvme2n1", "nvme1n1 always"):
+            code, _, said = self.run_roll("keep", "adaptive", "--all-nvme")
+        self.assertEqual(code, 1)
+        self.assertIn("nvme1n1 stays at adaptive", said)
+        now = self.modes()
+        self.assertEqual(now.pop("nvme1n1"), "adaptive")
+        self.assertEqual(set(now.values()), {"always"})
+        self.boot()
+        self.assertEqual(self.modes(), dict(now, nvme1n1="adaptive"))
+        self.assertEqual(self.run_roll("undo")[0], 0)
+        self.assertEqual(set(self.modes().values()), {"always"})
 
 
 class ApplyTest(rolltree.Tree):
@@ -231,6 +370,20 @@ class ApplyTest(rolltree.Tree):
         """A path that somebody is measuring stays as it is."""
         self.come("nvme0c2n1")
         with rollkeep.locked(["nvme0c2n1"], "plugbench"):
+            self.apply()
+        self.assertEqual(self.mode("nvme0c2n1"), "always")
+
+    def test_undone(self):
+        """An undo that comes first wins."""
+        self.come("nvme0c2n1")
+        real = rollkeep.locked
+
+        def undo_first(names, program):
+            with mock.patch.object(rollkeep, "locked", real):
+                self.assertEqual(self.run_roll("undo")[0], 0)
+            return real(names, program)
+
+        with mock.patch.object(rollkeep, "locked", undo_first):
             self.apply()
         self.assertEqual(self.mode("nvme0c2n1"), "always")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Roll a plug policy out on this host: look, try, keep, undo.
 
-"try" compares a mode with the one that is set, under the live load, and always
+"try" compares a mode with the one that is set, under the live load, and then
 puts the old one back.  Every decision goes to the system's log.
 """
 import argparse
@@ -19,7 +19,8 @@ from .rollkeep import apply, keep, undo
 from .rolllist import listing_of, note_try, print_list
 from .rolllog import log
 from .rollrules import ALL_NVME
-from .rolltry import HELD, PROGRAM, TRIPPED, print_result, try_mode
+from .rolltry import (ALREADY, HELD, PROGRAM, TRIPPED, print_result,
+                      try_mode)
 from .system import (SIGNALS, EnvironmentProblem, Interrupted, UsageProblem,
                      say)
 
@@ -28,11 +29,14 @@ DEFAULT_GUARD = "p99=10%,iops=-2%"
 SHORTEST, LONGEST = 12, 86400   # seconds for a try
 DENIED = (errno.EACCES, errno.EPERM)
 SHORTEST_BLOCK = 0.5            # seconds
+INTERRUPTED = {"try": "; modes are as before",
+               "undo": "; the next undo does the rest"}
 MODES = ("always", "never", "seq-small", "adaptive")
 EPILOG = """\
-Exit codes: 0 done, and a try's guard held; 1 the environment does not allow
-it; 2 usage; 3 the guard tripped; 4 not enough I/O or evidence to tell; 130
-interrupted. Whatever it is, a try leaves the mode that was set before.
+Exit codes: 0 done, and a try's guard held, or its mode is set already; 1 the
+environment does not allow it; 2 usage; 3 the guard tripped; 4 not enough I/O
+or evidence to tell; 130 interrupted. Whatever it is, a try without --keep puts
+back the mode that was set before.
 """
 
 TRY = """\
@@ -41,16 +45,19 @@ Compare a mode with the one that is set, under the live load.
 A live load drifts, and one measurement before and one after would show just
 that. So blocks of both modes take turns, and neighbours are compared in pairs.
 The guard trips if the change is beyond a limit and, with 99% confidence, no
-chance; it needs three pairs at least. It has held if, at the end, the 95%
-interval of each change is within its limit.
+chance (more with several disks or limits); it needs three pairs at least.
+Whatever the limits, it trips on a collapse: next to no I/O with MODE in two
+pairs (more with several disks). It has held if, at the end, the 95% interval
+of each change is within its limit, and known of 80% of the pairs.
 
   iops  reads and writes per second, counted before they merge
   mean  response time of requests, the hold in the plug included, of diskstats
   p99   the same of one request in a hundred; from a sample that trace events
         follow, since diskstats has sums only
 
-The mode that was set before is always put back: at the end, if the guard
-trips, on an error, on a signal, and if plugroll is killed.
+The mode that was set before is put back at the end, if the guard trips, on an
+error, on a signal, and if plugroll is killed. A disk that refuses it is asked
+for 10 s; then, the next plugroll does it, or "plugroll undo".
 """
 
 
@@ -139,7 +146,8 @@ def add_try(verbs):
     verb.add_argument("--block", type=block, metavar="SEC",
                       help="how long the modes take turns [2 to 10, by --for]")
     verb.add_argument("--keep", action="store_true",
-                      help="if the guard held, do as keep does")
+                      help="if the guard held, or MODE is set already, do as "
+                      "keep does for these disks, not for idle ones")
     add_json(verb)
 
 
@@ -187,39 +195,45 @@ def do_try(args):
     result = try_mode(args, chosen)
     try:
         note_try(result, chosen)
-    except (OSError, ReportError) as error:
+    except (OSError, ReportError, EnvironmentProblem) as error:
         say("%s: the result is not noted for list: %s" % (PROGRAM, error),
             sys.stderr)
-    kept = args.keep and result["status"] == HELD
+    kept, changed = args.keep and result["status"] in (HELD, ALREADY), False
     if not args.json:
         print_result(result)
     if kept:
-        keep_and_tell(args, chosen)
+        known = [*result["disks"], *result["already"]]      # not the idle ones
+        found = keep_and_tell(args, {disk: legs for disk, legs in
+                                     chosen.items() if disk.name in known})
+        changed = found["changed"] or bool(result["disks"])
     if args.json:
-        print_json({**result, "kept": kept})
-    return {HELD: 0, TRIPPED: 3}.get(result["status"], 4)
+        print_json({**result, "kept": kept, "changed": changed})
+    return {HELD: 0, ALREADY: 0, TRIPPED: 3}.get(result["status"], 4)
 
 
-def keep_and_tell(args, chosen):
-    """Keep a mode, and show the files; nothing more is said with --json."""
+def keep_and_tell(args, chosen, all_nvme=False):
+    """Keep a mode for the chosen disks or for all NVMe disks, and show what
+    was written; what print_json() is to print."""
     legs = {leg.name: leg for legs in chosen.values() for leg in legs}
-    written = keep(args.mode, list(legs.values()), args.all_nvme)
-    if args.json:
-        return sorted(legs), written
-    for path, text in written.items():
-        say("wrote %s:\n%s" % (path, text))
-    say("%s: %s%s" % (", ".join(sorted(legs)), args.mode, "" if written else
-                      " (the rules say so already)"))
-    return sorted(legs), written
+    written, named = keep(args.mode, list(legs.values()), all_nvme)
+    names = sorted(set(legs) - set(named))
+    if not args.json:
+        for path, text in written.items():
+            say("wrote %s:\n%s" % (path, text))
+        for name, mode in named.items():
+            say("%s is skipped: %s is kept for it by name" % (name, mode))
+        say("%s: %s%s" % (", ".join(names) or "NVMe disks to come", args.mode,
+                          "" if written else " (the rules say so already)"))
+    return {"mode": args.mode, "disks": names, "skipped": named,
+            "pattern": ALL_NVME if all_nvme else None, "written": written,
+            "changed": bool(written)}
 
 
 def do_keep(args):
     """plugroll keep"""
-    legs, written = keep_and_tell(args, targets(args))
+    found = keep_and_tell(args, targets(args), args.all_nvme)
     if args.json:
-        print_json({"mode": args.mode, "disks": legs, "pattern":
-                    ALL_NVME if args.all_nvme else None, "written": written,
-                    "changed": bool(written)})
+        print_json(found)
     return 0
 
 
@@ -250,13 +264,15 @@ def main(words=None):
     """Returns the exit code."""
     args = arguments(words)
     for number in SIGNALS:
-        signal.signal(number, interrupt)
+        if signal.getsignal(number) != signal.SIG_IGN:      # nohup
+            signal.signal(number, interrupt)
     verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
             "apply": do_apply}[args.verb]
     try:
         return verb(args)
     except Interrupted as error:
-        why, code = "interrupted by %s; modes are as before" % error, 130
+        why, code = "interrupted by %s%s" % (
+            error, INTERRUPTED.get(args.verb, "")), 130
     except UsageProblem as error:
         why, code = str(error), 2
     except EnvironmentProblem as error:

@@ -3,8 +3,9 @@
 
 A live load drifts, so one measurement before and one after say little.  The
 old mode and the tried one take turns in short blocks, and each pair of
-neighbours gives one ratio.  The order within a pair is turned around each
-time, so that a steady drift cancels.
+neighbours gives one ratio.  Which of a pair comes first is drawn, as a load
+may recur in step with the blocks; of four pairs each mode leads two, so that a
+steady drift cancels.
 """
 import argparse
 import collections
@@ -19,6 +20,11 @@ UNITS = {"iops": "/s", "mean": " ms", "p99": " ms"}
 LEAST_PAIRS = 3
 SURE = 0.99         # to stop: it is asked after each pair, so more than 0.95
 SHOWN = 0.95        # what is shown at the end
+MOST = 0.8          # of the pairs have a metric that is said to be guarded
+FEW = 0.1           # of the I/Os, or FEWER and no figures: a collapse
+FEWER = 0.5
+COLLAPSES = 2       # pairs, if there is one disk; chance has more with many
+RETURNS = 5         # so many more for each pair that says the opposite
 ACCEPTED = ("accepted: limits such as p99=5%,iops=-2%; iops may fall, mean "
             "and p99 may rise, by 0.1% to 99%")
 
@@ -86,14 +92,40 @@ def harm(change, limit):
     return change.change, change.low, change.high
 
 
-def tripped(pairs, guard):
+def collapsed(before, after, guard):
+    """Whether a disk all but stopped from one block to the other, or does too
+    little to have the figures that it had."""
+    if "iops" not in before:
+        return False
+    part = after["ios"] / before["ios"]
+    return part < FEW or part < FEWER and any(
+        metric in before and metric not in after for metric in guard)
+
+
+def collapse(pairs, guard, disks=1):
+    """Why the tried mode is taken to stop the disk, or None.
+
+    Watched whatever the guard: where the tried mode has no figures, there is
+    nothing to compare.  A load that comes and goes does so in the old mode,
+    too; and of many disks with such a load one is idle at the wrong times.
+    """
+    stops = sum(collapsed(old, new, guard) for old, new in pairs)
+    returns = sum(collapsed(new, old, guard) for old, new in pairs)
+    if stops < COLLAPSES + math.ceil(math.log2(disks)) + RETURNS * returns:
+        return None
+    return "collapse: in %d of %d pairs next to no I/O with it" % (
+        stops, len(pairs))
+
+
+def tripped(pairs, guard, disks=1):
     """Why the guard trips, or None.
 
     It does when the change is beyond the limit, and is too clear to be
-    chance.
+    chance, of which there is more with more disks and metrics.
     """
+    sure = 1 - (1 - SURE) / (disks * max(1, len(guard)))
     for metric, limit in guard.items():
-        change = change_of(pairs, metric, SURE)
+        change = change_of(pairs, metric, sure)
         if change:
             estimate, better, _ = harm(change, limit)
             if estimate > abs(limit) and better > 0:
@@ -108,6 +140,10 @@ def undecided(pairs, guard):
         change = change_of(pairs, metric)
         if change is None:
             return "too few pairs with %s" % metric
+        known = sum(metric in old and metric in new for old, new in pairs)
+        if known < MOST * len(pairs):
+            return "%s is known of %d of %d pairs only" % (
+                metric, known, len(pairs))
         if harm(change, limit)[2] > abs(limit):
             return "%s by %s, so %+g%% is not ruled out" % (
                 metric, change_text(change), limit * 100)

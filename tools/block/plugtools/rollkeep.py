@@ -2,85 +2,159 @@
 """keep, undo and apply: modes that last, and modes that no longer do."""
 import contextlib
 import os
+import signal
 import time
 
 from .disks import Disk, disks
-from .journal import Held, directory, locked, recover
+from .journal import Held, directory, entries_of, locked, recover
 from .rolllog import log
-from .rollrules import (RULES, TMPFILES, install, kept_now, matches, merge,
-                        mode_for, new_entries, texts)
+from .rollrules import (RULES, add, alone, install, kept_now, merge,
+                        mode_before, mode_for, on_file, only, recorded)
 from .rolltry import PROGRAM, check_mode, tell_both
-from .system import EnvironmentProblem, read, rooted
+from .system import SIGNALS, EnvironmentProblem, listing, read, rooted
 
 APPLIED = "/run/plug-policy/applied"
 POLL_SECONDS = 0.5
 
 
-def set_all(legs, mode):
-    """Set the mode on all disks or, if one refuses, on none."""
-    before = []
+@contextlib.contextmanager
+def unstopped():
+    """Signals wait until the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def left_on(names):
+    """A journal that tells of disks, whose locks are ours, or None: so nobody
+    is at work, and the mode may be that of a killed try."""
+    place = rooted("/run/plug-policy")
+    for name in listing(place):
+        if name.endswith(".journal"):
+            path = os.path.join(place, name)
+            head = (entries_of(path) or [{}])[0]
+            if set(names) & set(head.get("locks", [])):
+                return path
+    return None
+
+
+# --- keep ------------------------------------------------------------------
+
+def put_back(before):
+    """Set modes, {disk: mode}; the disks that refuse."""
+    refused = []
+    for disk, mode in before.items():
+        try:
+            if disk.policy() != mode:
+                disk.set_policy(mode)
+        except OSError as error:
+            if disk.there():
+                refused.append(disk)
+                tell_both("%s stays at %s (%s): see plugroll undo" % (
+                    disk.name, disk.policy(), error.strerror))
+    return refused
+
+
+def write_and_set(mode, legs, old, new):
+    """The rules and the mode, or neither; what install() returns.
+
+    The rules come first: they say what was set before.
+    """
+    before = {leg: leg.policy() for leg in legs}
+    try:
+        written = install(new)
         for leg in legs:
-            before.append((leg, leg.policy()))
             leg.set_policy(mode)
-    except OSError:
-        for leg, old in before:
-            with contextlib.suppress(OSError):
-                leg.set_policy(old)
+        note_applied([leg for leg in legs if leg.hidden()])
+        return written
+    except BaseException:
+        with unstopped():
+            install(merge(old, only(new, put_back(before))))
         raise
 
 
-def keep(mode, legs, all_nvme):
-    """Write the files and set the mode; {file: text} of what changed.
-
-    The files come first: they say what was set before.
+def keep(mode, legs, all_nvme=False):
+    """Keep a mode for disks and, if asked for, all NVMe disks to come:
+    ({file: what is written there}, {disk: another mode that it has by name}).
     """
     check_mode(mode, legs)
     recover(tell_both, PROGRAM)
-    with locked([leg.name for leg in legs], PROGRAM):
-        old = kept_now()
-        wanted = texts(merge(old, new_entries(mode, legs, all_nvme)))
-        changed = install(wanted)
-        try:
-            set_all(legs, mode)
-        except OSError:
-            install(texts(old))
-            raise
-    note_applied([leg for leg in legs if leg.hidden()])
-    log("keep %s on %s%s" % (mode, ", ".join(leg.name for leg in legs),
-                             " and all NVMe disks to come" if all_nvme else
-                             ""))
-    return {path: wanted[path] for path in changed}
+    names = [leg.name for leg in legs]
+    with alone(RULES), locked(names, PROGRAM):
+        left = left_on(names)
+        if left:
+            raise EnvironmentProblem(
+                "%s tells of settings that could not be put back: see "
+                "plugbench --restore; to forget them, remove it" % left)
+        old = on_file()
+        new = add(old, mode, legs, all_nvme)
+        named = {leg.name: mode_for(leg, new.kept) for leg in legs
+                 if mode_for(leg, new.kept) != mode}
+        chosen = [leg for leg in legs if leg.name not in named]
+        written = write_and_set(mode, chosen, old, new)
+    log("keep %s on %s%s" % (
+        mode, ", ".join(leg.name for leg in chosen) or "no disk",
+        " and all NVMe disks to come" if all_nvme else ""))
+    return {RULES: written} if written else {}, named
 
 
-def take_back(disk, kept):
+# --- undo ------------------------------------------------------------------
+
+def take_back(disk, rules):
     """Set what was set before; what was done."""
-    one = [one for one in kept if matches(one, disk)][-1]
-    mode = disk.policy()
-    if mode != one.mode:
+    kept, now = mode_for(disk, rules.kept), disk.policy()
+    before = mode_before(disk, rules)
+    if now not in (kept, before):
+        left = left_on([disk.name])
+        if left:
+            raise EnvironmentProblem("%s is at %s, of which %s tells: see "
+                                     "plugbench --restore" % (
+                                         disk.name, now, left))
         return "%s is left at %s, which was set after %s was kept" % (
-            disk.name, mode, one.mode)
-    disk.set_policy(one.was)
-    return "%s is %s again" % (disk.name, one.was)
+            disk.name, now, kept)
+    if now != before:
+        disk.set_policy(before)
+    return "%s is %s %s" % (
+        disk.name, before, "again" if recorded(disk, rules) else
+        "now; it came after keep, so what it was before is not known")
+
+
+def take_all_back(affected, rules, done, problems):
+    """The same for some disks; the rules of those that refuse, or that an
+    interrupt leaves, stay."""
+    rest = list(affected)
+    try:
+        for disk in affected:
+            try:
+                done.append(take_back(disk, rules))
+                rest.remove(disk)
+            except OSError as error:
+                problems.append("%s: %s" % (disk.name, error.strerror))
+            except EnvironmentProblem as error:
+                problems.append(str(error))
+    finally:
+        with unstopped():
+            if install(only(rules, rest)) is not None:
+                done.append("%s %s" % (RULES, "tells of the rest" if rest else
+                                       "is removed"))
+            if not rest:
+                with contextlib.suppress(OSError):
+                    os.unlink(rooted(APPLIED))
 
 
 def undo():
-    """Put back modes, remove files: (what was done, what could not be)."""
-    done, problems = [], []
-    recover(lambda text: (done.append(text), log(text)), PROGRAM)
-    kept = kept_now()
-    affected = [disk for disk in map(Disk, disks())
-                if disk.has_knob() and mode_for(disk, kept)]
-    with locked([disk.name for disk in affected], PROGRAM):
-        changed = install({RULES: "", TMPFILES: ""})
-        done += ["%s is removed" % path for path in changed]
-        for disk in affected:
-            try:
-                done.append(take_back(disk, kept))
-            except OSError as error:
-                problems.append("%s: %s" % (disk.name, error.strerror))
-    with contextlib.suppress(OSError):
-        os.unlink(rooted(APPLIED))
+    """Put back modes, remove the rules: (what was done, what could not be)."""
+    done, problems, told = [], [], []
+    good = recover(lambda text: (told.append(text), log(text)), PROGRAM)
+    (done if good else problems).extend(told)
+    with alone(RULES):
+        rules = on_file()
+        affected = [disk for disk in map(Disk, disks())
+                    if disk.has_knob() and mode_for(disk, rules.kept)]
+        with locked([disk.name for disk in affected], PROGRAM):
+            take_all_back(affected, rules, done, problems)
     log("undo: " + "; ".join(done + problems or ["nothing was kept"]))
     return done, problems
 
@@ -98,28 +172,36 @@ def key(disk):
 
 
 def note_applied(paths):
-    """They are not set again: somebody may have set another mode by hand."""
+    """They are not set again: somebody may have set another mode by hand.
+
+    They are set all the same if that cannot be noted.
+    """
     known = applied()
     new = [key(path) for path in paths if key(path) not in known]
-    if new:
-        directory()
-        with open(rooted(APPLIED), "a", encoding="ascii") as file:
-            file.write("".join(line + "\n" for line in new))
+    try:
+        if new:
+            directory()
+            with open(rooted(APPLIED), "a", encoding="ascii") as file:
+                file.write("".join(line + "\n" for line in new))
+    except OSError as error:
+        log("%s: %s" % (APPLIED, error.strerror))
 
 
-def apply_once(kept):
+def apply_once():
     """Set the paths that are new; those that somebody is working on stay."""
-    known = applied()
+    known, kept = applied(), kept_now()
     for disk in map(Disk, disks()):
-        mode = mode_for(disk, kept) if disk.hidden() and disk.has_knob() \
-            else None
-        if mode and key(disk) not in known:
+        if disk.hidden() and disk.has_knob() and mode_for(disk, kept) \
+                and key(disk) not in known:
             with contextlib.suppress(Held), locked([disk.name], PROGRAM):
-                apply_to(disk, mode)
+                apply_to(disk)
 
 
-def apply_to(disk, mode):
+def apply_to(disk):
     """One path; one that goes meanwhile needs nothing."""
+    mode = mode_for(disk, kept_now())
+    if mode is None:
+        return                  # undo came first
     try:
         if disk.policy() != mode:
             disk.set_policy(mode)
@@ -131,11 +213,10 @@ def apply_to(disk, mode):
 
 def apply(seconds):
     """The same, while the kernel may still be looking for namespaces."""
-    kept = kept_now()
-    if not kept:
+    if not kept_now():
         raise EnvironmentProblem("nothing is kept: see plugroll keep")
     end = time.monotonic() + seconds
-    apply_once(kept)
+    apply_once()
     while time.monotonic() < end:
         time.sleep(POLL_SECONDS)
-        apply_once(kept)
+        apply_once()

@@ -13,13 +13,15 @@ from .disks import Disk, disks
 from .policy import AS_SET, effect
 from .records import write_file
 from .rollguard import change_text, Change
-from .rollrules import identity, kept_now, mode_for
+from .rollrules import alone, identity, kept_now, mode_for
 from .system import (EnvironmentProblem, UsageProblem, active, read, rooted,
                      say)
 
 TRIES = "/var/lib/plug-policy/tries.json"
 LEAST_REQUESTS = 10000          # since the disk appeared, for a judgement
 SINGLE = 1.5                    # in flight while busy: one at a time
+WRAP = 1 << 32                  # ms, at which the kernel's sums begin anew
+SLOW_MS = 10                    # mean response times are below
 VIRTUAL = re.compile(r"QEMU|Amazon Elastic|nvme_card|MSFT|VMware|VBOX", re.I)
 FORM = "%-11s %-10s %-10s %-16s %-11s %s"
 FALLBACK = {"elevator": "an I/O scheduler", "blocking-driver":
@@ -51,10 +53,15 @@ def costly_doorbell(disk):
 
 
 def load(disk):
-    """(requests, mean in flight while busy) since the disk appeared."""
+    """(requests, mean in flight while busy) since the disk appeared.
+
+    The mean is None if the sums may have begun anew; nothing tells how often.
+    """
     done = disk.stat()
-    return done.reads + done.writes, \
-        done.waited_ms / done.busy_ms if done.busy_ms else 0.0
+    requests = done.reads + done.writes
+    if requests * SLOW_MS >= WRAP:
+        return requests, None
+    return requests, done.waited_ms / done.busy_ms if done.busy_ms else 0.0
 
 
 def by_load(disk):
@@ -62,6 +69,9 @@ def by_load(disk):
     requests, depth = load(disk)
     if requests < LEAST_REQUESTS:
         return None, "not enough I/O to tell: %d requests so far" % requests
+    if depth is None:
+        return None, "not known: the kernel's sums may have wrapped in %d " \
+            "requests; plugroll try tells" % requests
     if depth < SINGLE:
         return "always", "one I/O at a time: %.1f in flight while busy" % depth
     return "adaptive", "a fast disk with %.1f requests in flight while busy" \
@@ -90,16 +100,18 @@ def try_key(disk):
 
 
 def note_try(result, targets):
-    """Remember a try, as evidence."""
-    known = tries()
-    for disk in targets:
-        one = result["disks"].get(disk.name)
-        if one:
-            known.setdefault(try_key(disk), {})[result["mode"]] = {
-                "status": result["status"], "figures": one["figures"],
-                "date": time.strftime("%Y-%m-%d")}
-    os.makedirs(os.path.dirname(rooted(TRIES)), exist_ok=True)
-    write_file(rooted(TRIES), (json.dumps(known, indent=1) + "\n").encode())
+    """Remember a try, as evidence of each disk."""
+    with alone(TRIES):
+        known = tries()
+        for disk in targets:
+            one = result["disks"].get(disk.name)
+            if one:
+                known.setdefault(try_key(disk), {})[result["mode"]] = {
+                    "status": one["status"], "figures": one["figures"],
+                    "date": time.strftime("%Y-%m-%d")}
+        os.makedirs(os.path.dirname(rooted(TRIES)), exist_ok=True)
+        write_file(rooted(TRIES),
+                   (json.dumps(known, indent=1) + "\n").encode())
 
 
 def try_text(mode, one):

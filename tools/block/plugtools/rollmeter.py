@@ -3,7 +3,8 @@
 
 diskstats has counts and sums, so a mean is all it gives.  The 99th percentile
 comes from a sample of requests that trace events follow from their allocation,
-which is when the hold in a plug begins, to their completion.
+which is when the hold in a plug begins, to their completion.  They are those
+of the disks with requests: what a head of multipath, dm or md sends there.
 """
 import collections
 import contextlib
@@ -11,7 +12,7 @@ import os
 import re
 import time
 
-from .system import rooted, write
+from .system import listing, read, rooted, start_time, write
 
 LEAST_IOS = 100                 # in a block; fewer say nothing
 LEAST_TIMES = 500               # of the sample, for a 99th percentile
@@ -20,6 +21,7 @@ EVENTS = ("block_getrq", "block_rq_complete")
 EVENT = re.compile(r"(\d+)\.(\d{6}): block_(getrq|rq_complete): (\d+,\d+) \S+ "
                    r"(?:\(.*?\) )?(\d+) \+ \d")
 BUFFER_KB = "256"               # per CPU: thousands of events
+WRAP = 1 << 32                  # ms, at which the kernel's sums begin anew
 
 Counters = collections.namedtuple("Counters", "time ios requests ticks")
 
@@ -42,20 +44,17 @@ def counters(disk):
 
 
 def figures(old, new, times=()):
-    """A block's figures; without response times if it had too little I/O.
-
-    A disk that does nothing is taken to have done one I/O, so that a mode
-    which stops it can be seen.
-    """
+    """A block's figures; no more than counts if it had too little I/O."""
     ios, requests = new.ios - old.ios, new.requests - old.requests
-    found = {"requests": requests,
-             "iops": max(ios, 1) / (new.time - old.time)}
-    if busy(found):
-        found["mean"] = (new.ticks - old.ticks) / requests
+    found = {"ios": ios, "requests": requests}
+    if not busy(found):
+        return found
+    more = {"iops": ios / (new.time - old.time),
+            "mean": (new.ticks - old.ticks) % WRAP / requests}
     if len(times) >= LEAST_TIMES:
-        found["p99"] = sorted(times)[len(times) * 99 // 100] / 1000
-    return {name: value for name, value in found.items()
-            if value > 0 or name == "requests"}
+        more["p99"] = sorted(times)[len(times) * 99 // 100] / 1000
+    return {**found, **{name: value for name, value in more.items()
+                        if value > 0}}
 
 
 def busy(found):
@@ -72,26 +71,47 @@ def tracefs():
                     "without it, guard the mean (mean=5%)")
 
 
-def instance():
-    """The trace buffer of plugroll's own; other tracers keep theirs."""
-    return tracefs() + "/instances/plugroll"
+def instance(pid):
+    """The trace buffer of a process; other tracers have theirs."""
+    return "%s/instances/plugroll-%d" % (tracefs(), pid)
 
 
-def remove_instance():
-    """Also what a killed run left."""
+def remove_instance(pid):
+    """And switch off what is on there."""
     with contextlib.suppress(NoTracing, OSError):
         for event in EVENTS:
             with contextlib.suppress(OSError):
-                write("%s/events/block/%s/enable" % (instance(), event), "0")
-        os.rmdir(instance())
+                write("%s/events/block/%s/enable" % (instance(pid), event),
+                      "0")
+        os.rmdir(instance(pid))
+
+
+def remove_dead():
+    """What killed ones have left, also one that had our number.
+
+    The kernel refuses to remove what is in use, as in another container.
+    """
+    for name in listing(tracefs() + "/instances"):
+        match = re.fullmatch(r"plugroll-(\d+)", name)
+        pid = int(match[1]) if match else 0
+        if pid and (pid == os.getpid() or start_time(pid) is None):
+            with contextlib.suppress(OSError):
+                os.rmdir(instance(pid))
 
 
 def device_numbers(disk):
     """Of the disk and its partitions, as "major,minor": a bio may name
     either, a request names the disk."""
     names = ["dev"] + [name + "/dev" for name in disk.partitions()]
-    return [number.replace(":", ",") for number in map(disk.get, names)
-            if number]
+    found = [number.replace(":", ",") for number in map(disk.get, names)
+             if number]
+    # sysfs does not have that of a hidden path of NVMe multipath
+    hidden = re.search(r"^ *([1-9]\d*) +(\d+) +%s " % re.escape(disk.name),
+                       read(rooted("/proc/diskstats"), ""), re.M)
+    if not found and not hidden:
+        raise NoTracing("the device number of %s is not known; guard the mean "
+                        "instead (mean=5%%)" % disk.name)
+    return found or [",".join(hidden.groups())]
 
 
 def filter_text(numbers, iops):
@@ -111,28 +131,37 @@ class Tracer:
     """Follows requests of some disks, {disk: I/Os per second}."""
 
     def __init__(self, rates):
-        self.disk_of = {number: disk.name for disk in rates
-                        for number in device_numbers(disk)}
+        self.leg_of, self.disks_of = {}, {}
+        for disk in rates:
+            for leg in disk.legs():
+                self.disks_of.setdefault(leg.name, []).append(disk.name)
+                self.leg_of.update(dict.fromkeys(device_numbers(leg),
+                                                 leg.name))
         self.begun = {}
         self.times = {disk.name: [] for disk in rates}
         self.rest = ""
-        remove_instance()
+        self.pipe = None
+        remove_dead()
+        self.place = instance(os.getpid())
         try:
-            os.mkdir(instance())
-            self.pipe = os.open(instance() + "/trace_pipe",
-                                os.O_RDONLY | os.O_NONBLOCK)
             self.switch_on(sum(rates.values()))
-        except OSError as error:
-            raise NoTracing("no trace events of the block layer (%s: %s); "
-                            "guard the mean instead (mean=5%%)" % (
-                                error.filename, error.strerror)) from error
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise NoTracing("no trace events of the block layer (%s: %s); "
+                                "guard the mean instead (mean=5%%)" % (
+                                    error.filename, error.strerror)) from error
+            raise
 
     def switch_on(self, iops):
         """Both events, with one filter."""
-        write(instance() + "/buffer_size_kb", BUFFER_KB)
-        text = filter_text(sorted(self.disk_of), iops)
+        os.mkdir(self.place)
+        self.pipe = os.open(self.place + "/trace_pipe",
+                            os.O_RDONLY | os.O_NONBLOCK)
+        write(self.place + "/buffer_size_kb", BUFFER_KB)
+        text = filter_text(sorted(self.leg_of), iops)
         for event in EVENTS:
-            where = "%s/events/block/%s/" % (instance(), event)
+            where = "%s/events/block/%s/" % (self.place, event)
             write(where + "filter", text)
             write(where + "enable", "1")
 
@@ -155,11 +184,13 @@ class Tracer:
 
     def event(self, when, what, number, sector):
         """One line's meaning; times are in us."""
-        key = self.disk_of.get(number), sector
+        key = self.leg_of.get(number), sector
         if what == "getrq":
             self.begun[key] = when
         elif key in self.begun:
-            self.times[key[0]].append(when - self.begun.pop(key))
+            took = when - self.begun.pop(key)
+            for name in self.disks_of.get(key[0], ()):
+                self.times[name].append(took)
 
     def collect(self):
         """{disk's name: response times in us} since the last call."""
@@ -170,8 +201,9 @@ class Tracer:
 
     def close(self):
         """Trace no longer."""
-        os.close(self.pipe)
-        remove_instance()
+        if self.pipe is not None:
+            os.close(self.pipe)
+        remove_instance(os.getpid())
 
 
 class Meter:

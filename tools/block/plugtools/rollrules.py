@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What keeps a mode over a reboot and hotplug: a udev rule and tmpfiles.d.
+"""What keeps a mode over a reboot and hotplug: udev rules.
 
 udev sees every disk but the hidden paths of NVMe multipath.  These come with
 their head or with a controller, whose events make udev run "plugroll apply".
+At boot it is told of all disks once more, of those in the initrd as well.
 """
 import collections
+import contextlib
 import fnmatch
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 
+from .journal import Held, locked
 from .records import write_file
 from .system import EnvironmentProblem, UsageProblem, read, rooted
 
 RULES = "/etc/udev/rules.d/65-plugroll.rules"
-TMPFILES = "/etc/tmpfiles.d/plugroll.conf"
 ALL_NVME = "nvme*"
+LATER = "always"                # what undo sets on disks that came after keep
+WAIT_SECONDS = 10               # for another plugroll to be done with a file
 HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
 # Written by "plugroll keep", which reads it again: edit it with that, or copy
@@ -36,12 +41,34 @@ ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="nvme*", \\
 ACTION=="change", SUBSYSTEM=="nvme", ENV{NVME_EVENT}=="connected", \\
   RUN+="%(run)s"
 """
-LINE = "w- /sys/block/%s/queue/plug_policy - - - - %s\n"
 IDENTITIES = ("wwid", "device/wwid", "serial", "device/serial")
-KEPT = re.compile(r"^# keep (\S+) (\S+?)=(.*) was=(\S+)$", re.M)
+KEPT = re.compile(r"^# keep (\S+) (\S+?)=(.*)$", re.M)
+WAS = re.compile(r"^# was (\S+) (\S+) (\S+?)=(.*)$", re.M)
 
 # key: "name", or which file in sysfs identifies the disk
-Kept = collections.namedtuple("Kept", "mode key value was")
+Kept = collections.namedtuple("Kept", "mode key value")
+# Before anything was kept; name: of which of the paths that have an identity
+Was = collections.namedtuple("Was", "mode name key value")
+# What the file holds, two lists
+Rules = collections.namedtuple("Rules", "kept was")
+
+
+@contextlib.contextmanager
+def alone(path):
+    """Hold the lock of a file that is read, changed and written; wait for it.
+    """
+    end = time.monotonic() + WAIT_SECONDS
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(locked([os.path.basename(path)],
+                                           "plugroll"))
+                break
+            except Held:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
+        yield
 
 
 def identity(disk):
@@ -55,19 +82,33 @@ def identity(disk):
                        "or --all-nvme" % disk.name)
 
 
-def matches(kept, disk):
+def known_by(disk):
+    """The same; the name, if there is nothing better."""
+    try:
+        return identity(disk)
+    except UsageProblem:
+        return "name", disk.name
+
+
+def matches(one, disk):
     """Whether a disk is meant."""
-    if kept.key == "name":
-        return fnmatch.fnmatch(disk.name, kept.value)
-    return disk.get(kept.key) == kept.value
+    if one.key == "name":
+        return fnmatch.fnmatch(disk.name, one.value)
+    return disk.get(one.key) == one.value
+
+
+def on_file():
+    """The Rules that are written down."""
+    text = read(rooted(RULES), "")
+    if text and not text.startswith(HEAD[:HEAD.index("which")]):
+        raise EnvironmentProblem("%s is not plugroll's: move it away" % RULES)
+    return Rules([Kept(*found) for found in KEPT.findall(text)],
+                 [Was(*found) for found in WAS.findall(text)])
 
 
 def kept_now():
     """What has been kept; later ones win."""
-    text = read(rooted(RULES), "")
-    if text and not text.startswith(HEAD[:HEAD.index("which")]):
-        raise EnvironmentProblem("%s is not plugroll's: move it away" % RULES)
-    return [Kept(*found) for found in KEPT.findall(text)]
+    return on_file().kept
 
 
 def mode_for(disk, kept):
@@ -76,16 +117,48 @@ def mode_for(disk, kept):
     return found[-1] if found else None
 
 
-def merge(kept, added):
-    """Both; an older entry for the same disk goes, but not what was before it.
+def recorded(disk, rules):
+    """The mode that is on file as the one from before, or None."""
+    found = {one.name: one.mode for one in rules.was if matches(one, disk)}
+    # a path that came later was as the first one
+    return found.get(disk.name, next(iter(found.values()), None))
+
+
+def mode_before(disk, rules):
+    """The mode from before anything was kept for a disk."""
+    return recorded(disk, rules) or (
+        LATER if mode_for(disk, rules.kept) else disk.policy())
+
+
+def merge(rules, more):
+    """Both; the newer mode for the same disk, but the older one from before.
 
     Patterns come first: what names a disk wins.
     """
-    before = {one[1:3]: one.was for one in kept}
-    keys = {one[1:3] for one in added}
-    found = [one for one in kept if one[1:3] not in keys] + [
-        one._replace(was=before.get(one[1:3], one.was)) for one in added]
-    return sorted(found, key=lambda one: one.key != "name")
+    keys = {one[1:] for one in more.kept}
+    known = {one[2:] for one in rules.was}
+    kept = [one for one in rules.kept if one[1:] not in keys] + more.kept
+    return Rules(sorted(kept, key=lambda one: one.key != "name"), rules.was + [
+        one for one in more.was if one[2:] not in known])
+
+
+def add(rules, mode, legs, all_nvme):
+    """The same that keep a mode, too: on some disks, or on all NVMe disks."""
+    new = [Kept(mode, "name", ALL_NVME)] if all_nvme else list(
+        dict.fromkeys(Kept(mode, *identity(leg)) for leg in legs))
+    kept = merge(rules, Rules(new, [])).kept
+    return merge(rules, Rules(kept, [
+        Was(mode_before(leg, rules), leg.name, *known_by(leg))
+        for leg in legs if mode_for(leg, kept) == mode]))
+
+
+def only(rules, disks):
+    """What they say of some disks, each by itself."""
+    return Rules(
+        list(dict.fromkeys(Kept(mode_for(disk, rules.kept), *known_by(disk))
+                           for disk in disks)),
+        [Was(mode_before(disk, rules), disk.name, *known_by(disk))
+         for disk in disks])
 
 
 def pattern(value):
@@ -116,53 +189,29 @@ def apply_command():
     return " ".join(program)
 
 
-def rules_text(kept):
-    """The udev rules."""
-    text = HEAD
-    for one in kept:
-        text += "\n# keep %s %s=%s was=%s\n" % one + RULE % (
+def text_of(rules):
+    """The file; "" for none."""
+    if not rules.kept:
+        return ""
+    text = HEAD + "".join("# was %s %s %s=%s\n" % one for one in rules.was)
+    for one in rules.kept:
+        text += "\n# keep %s %s=%s\n" % one + RULE % (
             condition(one), one.mode)
     return text + PATHS % {"run": apply_command()}
 
 
-def tmpfiles_text(kept):
-    """Lines for what a pattern reaches at boot, without any program."""
-    lines = "".join(LINE % (one.value, one.mode) for one in kept
-                    if one.key == "name")
-    return HEAD + lines if lines else ""
-
-
-def texts(kept):
-    """{file: what it is to hold, "" for no file}"""
-    return {RULES: rules_text(kept) if kept else "",
-            TMPFILES: tmpfiles_text(kept)}
-
-
-def put(path, text):
-    """Replace or remove a file; whether that changed anything."""
-    path = rooted(path)
+def install(rules):
+    """Write or remove the file: what it holds now, None if it did before."""
+    text, path = text_of(rules), rooted(RULES)
     if read(path, "") == text.strip():
-        return False
-    if not text:
+        return None
+    if text:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_file(path, text.encode())
+    else:
         os.unlink(path)
-        return True
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    write_file(path, text.encode())
-    return True
-
-
-def install(wanted):
-    """Write the files, all or none; those that changed."""
-    before = {path: read(rooted(path), "") for path in wanted}
-    try:
-        changed = [path for path, text in wanted.items() if put(path, text)]
-    except Exception:
-        for path, text in before.items():
-            put(path, text + "\n" if text else "")
-        raise
-    if changed:
-        reload_udev()
-    return changed
+    reload_udev()
+    return text
 
 
 def reload_udev():
@@ -170,15 +219,3 @@ def reload_udev():
     if not rooted("") and shutil.which("udevadm"):
         subprocess.run(["udevadm", "control", "--reload"], check=False,
                        stderr=subprocess.DEVNULL)
-
-
-def new_entries(mode, chosen, all_nvme):
-    """What keep is to add."""
-    if all_nvme:
-        before = collections.Counter(disk.policy() for disk in chosen)
-        was = before.most_common(1)[0][0] if before else "always"
-        return [Kept(mode, "name", ALL_NVME, was)]
-    found = {}
-    for disk in chosen:
-        found.setdefault(identity(disk), disk.policy())
-    return [Kept(mode, *key, was) for key, was in found.items()]

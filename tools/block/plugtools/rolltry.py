@@ -5,15 +5,18 @@ Blocks of the old mode and of the tried one take turns until the time is over
 or the guard trips.  The old mode comes back in either case, on an error and on
 a signal; if this process is killed, another one that watches it does that.
 """
-import contextlib
+import math
 import os
+import random
 import signal
 import sys
 import time
 
 from .journal import Guard, Journal, entries_of, locked, recover, restore
-from .rollguard import (LEAST_PAIRS, guard_text, outcome, outcome_lines,
-                        tripped, undecided)
+from .policy import effect
+from .rollguard import (LEAST_PAIRS, collapse, guard_text, outcome,
+                        outcome_lines, tripped, undecided)
+from .rolllist import FALLBACK
 from .rolllog import log
 from .rollmeter import (LEAST_IOS, LEAST_TIMES, Meter, NoTracing, busy,
                         remove_instance)
@@ -29,10 +32,11 @@ SETTLE = 0.25                   # of a block passes before it is measured
 KNOB = "queue/plug_policy"
 
 HELD, TRIPPED, UNKNOWN, IDLE = "held", "tripped", "unknown", "idle"
+ALREADY = "already set"
 
 
 class Tripped(Exception):
-    """The guard has; the text says why."""
+    """The guard has; {disk's name: why}."""
 
 
 def block_seconds(seconds):
@@ -48,6 +52,28 @@ def check_mode(mode, legs):
                 leg.name, mode, ", ".join(leg.policies())))
 
 
+def check_room(seconds, block):
+    """No try is longer than was asked for."""
+    least = 2 * LEAST_PAIRS * block
+    if least > seconds:
+        raise UsageProblem(
+            "--for %ds has no room for %d pairs of blocks of %g s; accepted: "
+            "--for %ds or more, or --block %g or less" % (
+                seconds, LEAST_PAIRS, block, math.ceil(least),
+                seconds // (2 * LEAST_PAIRS)))
+
+
+def check_force(mode, legs):
+    """What is not in force is not tried, and its guard has not held."""
+    for leg in legs:
+        found = effect(leg)
+        if found.force not in (None, mode):
+            raise EnvironmentProblem(
+                "%s cannot be tried on %s, where %s is in force: it has %s" % (
+                    mode, leg.name, found.force,
+                    FALLBACK.get(found.why, found.why)))
+
+
 def check_counting(disks):
     """Without iostats there is nothing to judge by."""
     for disk in disks:
@@ -57,31 +83,52 @@ def check_counting(disks):
                     disk.name, disk.path("queue/iostats")))
 
 
-def killed(path):
+def killed(path, pid):
     """What the guard does for a killed try, whose journal is given."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)       # whoever reads what we said need not wait
-    remove_instance()
-    done, problems = restore(entries_of(path))
-    for text in done + problems:
-        log("plugroll was killed: " + text)
-    if not problems:
-        os.unlink(path)
+    remove_instance(pid)
+    for again in range(AGAIN_SECONDS, -1, -1):
+        done, problems = restore(entries_of(path))
+        for text in done if problems and again else done + problems:
+            log("plugroll was killed: " + text)
+        if not problems:
+            os.unlink(path)
+            return
+        time.sleep(min(1, again))
 
 
 class Modes:
     """The tried mode, or the old one of each disk."""
 
     def __init__(self, mode, legs, journal):
-        self.tried = {leg.path(KNOB): mode for leg in legs}
+        self.legs = {leg.path(KNOB): leg for leg in legs}
+        self.numbers = {path: leg.number() for path, leg in self.legs.items()}
+        self.tried = dict.fromkeys(self.legs, mode)
         self.old = {path: active(read(path)) for path in self.tried}
         self.now = dict(self.old)
         self.journal = journal
 
+    def check(self, paths):
+        """A disk that has come back is another one, with a mode of its own."""
+        for path in paths:
+            leg = self.legs[path]
+            if leg.number() != self.numbers[path]:
+                raise EnvironmentProblem("%s has gone%s" % (
+                    leg.name, ", and another disk has its name"
+                    if leg.there() else ""))
+
+    def left(self):
+        """{disk's name: mode} of those without the old one."""
+        found = {self.legs[path].name: (active(read(path, "gone")), mode)
+                 for path, mode in self.old.items()}
+        return {name: now for name, (now, old) in found.items() if now != old}
+
     def set(self, wanted):
         """Change all disks; one that others have changed ends the try."""
         for path, mode in wanted.items():
+            self.check([path])
             found = active(read(path))
             if found != self.now[path]:
                 raise EnvironmentProblem("somebody else has set %s to %s"
@@ -96,12 +143,16 @@ class Try:
 
     def __init__(self, args, targets):
         self.args = args
-        self.guard = args.guard
-        self.block = args.block or block_seconds(args.seconds)
         self.legs = targets
-        self.idle = []
-        self.pairs = {disk.name: [] for disk in targets}
-        self.meter = Meter(list(targets))
+        self.already = [disk for disk, legs in targets.items()
+                        if all(leg.policy() == args.mode for leg in legs)]
+        for disk in self.already:
+            check_force(args.mode, targets[disk])
+        self.meter = Meter([disk for disk in targets
+                            if disk not in self.already])
+        self.pairs = {disk.name: [] for disk in self.meter.disks}
+        self.status = {}            # of each disk, in the end
+        self.modes = None
 
     def tell(self, text):
         """To whom it may concern: with --json, not among the JSON."""
@@ -117,19 +168,18 @@ class Try:
 
     def baseline(self):
         """The load before anything is changed; idle disks are left out."""
-        seconds = max(LEAST_BASELINE, self.block)
+        seconds = max(LEAST_BASELINE, self.args.block)
         self.tell("%s: measuring the load for %s" % (
             ", ".join(self.pairs), duration(seconds)))
         found = self.measure(seconds)
         for disk in self.meter.disks:
             if not busy(found[disk.name]):
                 del self.pairs[disk.name]
-                self.idle.append(disk.name)
                 self.tell("%s: not enough I/O to tell: fewer than %d requests"
                           " in %s" % (disk.name, LEAST_IOS, duration(seconds)))
         self.meter.disks = [disk for disk in self.meter.disks
                             if disk.name in self.pairs]
-        if self.pairs and "p99" in self.guard:
+        if self.pairs and "p99" in self.args.guard:
             self.settle_percentile(found)
 
     def settle_percentile(self, found):
@@ -138,9 +188,10 @@ class Try:
         if why and not self.args.default_guard:
             raise EnvironmentProblem("p99 cannot be guarded: " + why)
         if why:
-            self.guard = {"mean" if metric == "p99" else metric: limit
-                          for metric, limit in self.guard.items()}
-            self.tell("guarding %s: %s" % (guard_text(self.guard), why))
+            self.args.guard = {
+                "mean" if metric == "p99" else metric: limit
+                for metric, limit in self.args.guard.items()}
+            self.tell("guarding %s: %s" % (guard_text(self.args.guard), why))
 
     def no_percentile(self, found):
         """Start tracing; why there is no p99, or None."""
@@ -148,22 +199,25 @@ class Try:
             self.meter.trace(found)
         except NoTracing as error:
             return str(error)
-        for name, block in self.measure(self.block).items():
+        for name, block in self.measure(self.args.block).items():
             if "p99" not in block:
                 self.meter.close()
-                return ("%s: fewer than %d response times in a block of %g s; "
-                        "try a longer --block, or guard the mean"
-                        % (name, LEAST_TIMES, self.block))
+                return ("%s: fewer than %d response times of %d requests in a "
+                        "block of %g s; try a longer --block, or guard the "
+                        "mean" % (name, LEAST_TIMES, block["requests"],
+                                  self.args.block))
         return None
 
-    def alternate(self, modes):
-        """Old, new, new, old, ... until the time is over."""
-        number = max(LEAST_PAIRS, round(self.args.seconds / self.block / 2))
-        for count in range(number):
+    def alternate(self, draw):
+        """Pairs of both modes until the time is over."""
+        modes, block = (self.modes.old, self.modes.tried), self.args.block
+        number = max(LEAST_PAIRS, round(self.args.seconds / block / 2))
+        for count, first in zip(range(number), leaders(draw)):
             found = {}
-            for which in (0, 1) if count % 2 == 0 else (1, 0):
-                modes.set((modes.old, modes.tried)[which])
-                found[which] = self.measure(self.block)
+            for which in (first, 1 - first):
+                self.modes.set(modes[which])
+                found[which] = self.measure(block)
+                self.modes.check(self.modes.legs)
             self.note("pair %d of %d" % (count + 1, number), found)
 
     def note(self, what, found):
@@ -173,54 +227,96 @@ class Try:
             if any(map(busy, pair)):
                 pairs.append(pair)
             self.tell("%s: %s: %s" % (name, what, pair_text(*pair)))
-        for name, pairs in self.pairs.items():
-            why = tripped(pairs, self.guard)
-            if why:
-                raise Tripped("%s: %s" % (name, why))
+        number = len(self.pairs)
+        found = {name: collapse(pairs, self.args.guard, number)
+                 or tripped(pairs, self.args.guard, number)
+                 for name, pairs in self.pairs.items()}
+        if any(found.values()):
+            raise Tripped({name: why for name, why in found.items() if why})
 
-    def judge(self):
-        """(status, why) of a try that nothing ended early."""
-        for name, pairs in self.pairs.items():
-            if len(pairs) < LEAST_PAIRS:
-                return IDLE, "%s: not enough I/O to tell" % name
-            why = undecided(pairs, self.guard)
-            if why:
-                return UNKNOWN, "%s: not enough evidence: %s" % (name, why)
+    def judge(self, name):
+        """(status, why) of a disk whose try nothing ended early."""
+        pairs = self.pairs[name]
+        if len(pairs) < LEAST_PAIRS:
+            return IDLE, "%s: not enough I/O to tell" % name
+        why = undecided(pairs, self.args.guard)
+        if why:
+            return UNKNOWN, "%s: not enough evidence: %s" % (name, why)
         return HELD, "the guard held"
+
+    def verdict(self, draw):
+        """(status, why) of the whole."""
+        try:
+            self.alternate(draw)
+        except Tripped as error:
+            tripping = error.args[0]
+            self.status = {name: TRIPPED if name in tripping else UNKNOWN
+                           for name in self.pairs}
+            return TRIPPED, "the guard tripped: " + "; ".join(
+                "%s: %s" % item for item in tripping.items())
+        found = {name: self.judge(name) for name in self.pairs}
+        self.status = {name: one[0] for name, one in found.items()}
+        return next((one for one in found.values() if one[0] != HELD),
+                    (HELD, "the guard held"))
 
     def run(self, journal):
         """(status, why); the caller puts the modes back."""
-        self.baseline()
+        if self.pairs:
+            self.baseline()
         if not self.pairs:
-            return IDLE, "not enough I/O to tell"
-        modes = Modes(self.args.mode, [
+            return self.nothing()
+        self.modes = Modes(self.args.mode, [
             leg for disk in self.meter.disks for leg in self.legs[disk]],
-                      journal)
+                           journal)
         log("try %s on %s for %s, guard %s" % (
             self.args.mode, ", ".join(self.pairs),
-            duration(self.args.seconds), guard_text(self.guard)))
-        try:
-            self.alternate(modes)
-        except Tripped as error:
-            return TRIPPED, "the guard tripped: %s" % error
-        return self.judge()
+            duration(self.args.seconds), guard_text(self.args.guard)))
+        self.modes.set(self.modes.tried)
+        check_force(self.args.mode, self.modes.legs.values())
+        return self.verdict(generator())
+
+    def nothing(self):
+        """(status, why) if there is no disk to try the mode on."""
+        if not self.already:
+            return IDLE, "not enough I/O to tell"
+        return ALREADY, "%s is already set on %s" % (
+            self.args.mode, ", ".join(disk.name for disk in self.already))
 
     def result(self, status, why):
         """What is shown, or printed as JSON."""
         legs = {disk.name: [leg.name for leg in legs]
                 for disk, legs in self.legs.items()}
+        already = [disk.name for disk in self.already]
         return {"mode": self.args.mode, "status": status, "why": why,
-                "guard": self.guard, "block_s": self.block,
-                "idle": self.idle,
+                "guard": self.args.guard, "block_s": self.args.block,
+                "idle": [name for name in legs
+                         if name not in [*self.pairs, *already]],
+                "already": already,
+                "left": self.modes.left() if self.modes else {},
                 "disks": {name: {"legs": legs[name], "pairs": len(pairs),
-                                 "figures": outcome(pairs, self.guard)}
+                                 "status": self.status[name],
+                                 "figures": outcome(pairs, self.args.guard)}
                           for name, pairs in self.pairs.items()}}
+
+
+def generator():
+    """Draws the order of blocks."""
+    return random.Random("%d %d" % (os.getpid(), time.time_ns()))
+
+
+def leaders(draw):
+    """Which mode comes first in a pair: the old one, 0, or the tried one."""
+    while True:
+        four = [0, 0, 1, 1]
+        draw.shuffle(four)
+        yield from four
 
 
 def pair_text(old, new):
     """What a pair says, for people."""
-    if not busy(old) and not busy(new):
-        return "too little I/O"
+    if not busy(old) or not busy(new):
+        return "too little I/O to compare: %d and, with it, %d" % (
+            old["ios"], new["ios"])
     return "  ".join("%s %+.1f%%" % (metric, 100 * (new[metric] / old[metric]
                                                     - 1))
                      for metric in ("iops", "mean", "p99")
@@ -234,8 +330,10 @@ def print_result(found):
             name, found["mode"], one["pairs"], found["block_s"]))
         for line in outcome_lines(one["figures"]):
             say(line)
-    say("%s; %s" % (found["why"], "the mode before is back" if found["disks"]
-                    else "nothing was changed"))
+    back = "the mode before is back" if found["disks"] else \
+        "nothing was changed"
+    say("%s; %s" % (found["why"], ", ".join(
+        "%s is %s" % item for item in found["left"].items()) or back))
 
 
 def tell_both(text):
@@ -251,6 +349,9 @@ def put_back(journal, attempt, guard):
     problems = journal.put_back()
     attempt.meter.close()
     guard.close()
+    for text in journal.done:
+        say(text, sys.stderr if attempt.args.json else None)
+        log(text)
     return problems
 
 
@@ -266,16 +367,18 @@ def try_again(problems):
 def try_mode(args, targets):
     """The whole of it; what came of it."""
     legs = [leg for legs in targets.values() for leg in legs]
+    args.block = args.block or block_seconds(args.seconds)
+    check_room(args.seconds, args.block)
     check_mode(args.mode, legs)
     check_counting(targets)
     recover(tell_both, PROGRAM)
     names = list(dict.fromkeys(disk.name for disk in [*targets, *legs]))
-    problems = []
-    attempt = Try(args, targets)
+    problems, pid = [], os.getpid()
     try:
         with locked(names, PROGRAM):
+            attempt = Try(args, targets)
             journal = Journal(names[0], names, PROGRAM)
-            guard = Guard(lambda: killed(journal.path))
+            guard = Guard(lambda: killed(journal.path, pid))
             try:
                 status, why = attempt.run(journal)
             finally:
