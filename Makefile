@@ -72,6 +72,7 @@ help:
 	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
 	@echo '  KERNELS="a b" of "torture": debug, kcsan (the default), patched, base'
 	@echo '  ROUND=n       the round that "torture" repeats, as its message says'
+	@echo '  UML=1         "selftest": as a process of this machine, without NVMe'
 	@echo '  DEBUG=1       "kernel", "selftest", "shell": KASAN and lockdep'
 	@echo '  ACCEL=name    auto (default), tcg or kvm, for boots not timed'
 	@echo '  ARGS="a b"    arguments of "bisect" and "matrix"; see ARGS=--help'
@@ -129,8 +130,8 @@ figures: kernel
 kunit: setup tree
 	@python3 scripts/kunit.py
 
-selftest: kernel
-	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(TESTS)
+selftest: $(if $(UML),setup tree,kernel)
+	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(if $(UML),--uml) $(TESTS)
 
 each-commit bisect: tree
 	@sh scripts/setup.sh each-commit

@@ -38,17 +38,18 @@ PREPARE = [
     ("kernel source", ["sh", os.path.join(SCRIPTS, "source.sh")]),
     ("tree", script("series.py", "tree")),
     ("series", script("series.py", "export")),
-    ("patched kernel", script("kernel.py", "patched")),
+    ("patched kernel", script("kernel.py", "patched", kernel.UML)),
     ("kernel", script("kernel.py", "base", "batching")),
 ]
 
-Group = collections.namedtuple("Group", "seconds needs about command kver",
-                               defaults=(kernel.KVER,))
+Group = collections.namedtuple(
+    "Group", "seconds needs about command kver extra",
+    defaults=(kernel.KVER, False))
 
 # Groups of tests, each of which speaks TAP, but for the plain one: how long it
 # takes on two CPUs, about, and the last preparation that it needs.  Two run at
 # a time, in this order: what fails quickly first, what takes long before what
-# can fill the time that is left.
+# can fill the time that is left.  An extra one runs only if it is named.
 PLAIN = "git-am"
 AT_A_TIME = 2
 GROUPS = {name: Group(*row) for name, *row in (
@@ -92,6 +93,8 @@ GROUPS = {name: Group(*row) for name, *row in (
 )}
 
 # The other kernel that the series is for: what shows that it works there, too.
+# Only an extra group boots it in QEMU: that kernel takes longer to build than
+# the one that is a process, and all that it runs, together.
 OTHER = "6.12"
 OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values",
                "adaptive_learns", "adaptive_forgets", "elevator_fallback",
@@ -100,37 +103,42 @@ OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values"
                "tags_of_shared_set", "tags_hoarded", "scheduler_limit"]
 
 
-def of_other(name, seconds, *more, needs=None):
+def of_other(name, seconds, *more, **changed):
     """A group, for the other kernel."""
     group = GROUPS[name]
-    return Group(seconds, needs or group.needs,
-                 "%s, Linux %s" % (group.about, OTHER),
-                 [*group.command, *more], OTHER)
+    return group._replace(
+        seconds=seconds, about="%s, Linux %s" % (group.about, OTHER),
+        command=[*group.command, *more], kver=OTHER)._replace(**changed)
 
 
 if kernel.KVER != OTHER:
     GROUPS.update({"%s-%s" % (name, OTHER): group for name, group in (
         (PLAIN, of_other(PLAIN, 60)),
-        ("kunit", of_other("kunit", 90)),
-        ("selftests", of_other("selftests", 240, *OTHER_TESTS,
-                               needs="patched kernel")))})
+        ("kunit", of_other("kunit", 200)),
+        ("selftests", of_other(
+            "selftests", 60, "--uml", needs="tree",
+            about="some kselftests, in a process, Linux " + OTHER)),
+        ("guest", of_other(
+            "selftests", 240, *OTHER_TESTS, extra=True,
+            needs="patched kernel")))})
 
 
 def help_text():
     """All groups, a line each."""
     return "GROUPS, and about how long each takes:\n" + "\n".join(
-        "  %-14s %3d s  %s" % (name, group.seconds, group.about)
+        "  %-14s %3d s  %s%s" % (name, group.seconds, group.about,
+                                 group.extra * ", only if named")
         for name, group in GROUPS.items())
 
 
 def choose(text):
-    """The groups named, all if none is."""
+    """The groups named; if none is, all but the extra ones."""
     names = text.replace(",", " ").split()
     unknown = [name for name in names if name not in GROUPS]
     if unknown:
         sys.exit("check: no group '%s'; %s" % (unknown[0], help_text()))
     return {name: group for name, group in GROUPS.items()
-            if not names or name in names}
+            if (name in names if names else not group.extra)}
 
 
 def prepare(chosen):
@@ -153,7 +161,8 @@ def environment(name, group):
     """For a group; the runner's tests want to be told what to boot."""
     env = dict(os.environ, KVER=group.kver)
     if name == "guest-runner":
-        env.update(KERNEL=kernel.image("patched"), INITRAMFS=guest.initramfs())
+        env.update(KERNEL=kernel.image("patched"), UML=kernel.image(kernel.UML),
+                   INITRAMFS=guest.initramfs())
     return env
 
 

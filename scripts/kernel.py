@@ -44,13 +44,19 @@ NOPLUG = TREE + "-noplug"
 RFCERA = TREE + "-rfcera"
 DELAY = TREE + "-delay"
 
+# Options that tests under User Mode Linux need
+UMLTEST = os.path.join(QEMU, "uml.config")
+KUNIT = [os.path.join(ROOT, "block", name) for name in (
+    ".kunitconfig", "tests/plug_policy.kunitconfig")]
+
 # The directories with the hooks, and the users of struct blk_plug outside.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
 
 BOOTABLE = ["bzImage", "modules"]
 
-# A process of the host: User Mode Linux.
+# A process of the host: User Mode Linux. The one for tests of what is right.
 PROCESS = ["linux"]
+UML = "uml-test"
 
 # name: (source tree, output directory, config fragments, targets)
 VARIANTS = {
@@ -68,7 +74,8 @@ VARIANTS = {
     "uml": (TREE, "o-uml", [NATIVE], PROCESS),
     "uml-base": (BASE, "o-uml", [NATIVE], PROCESS),
     "uml-batching": (BATCHING, "o-uml", [NATIVE, OFF], PROCESS),
-    "uml-delay": (DELAY, "o-uml", [NATIVE], PROCESS),
+    "uml-delay": (DELAY, "o-umltest", [NATIVE, UMLTEST, *KUNIT], PROCESS),
+    UML: (TREE, "o-umltest", [NATIVE, UMLTEST, *KUNIT], PROCESS),
 }
 
 # The kernels at the ends of sections, which make figures compares: they are few,
@@ -93,6 +100,7 @@ COMPILERS = {"kcsan": "clang-19"}
 
 # Printed steps of a first build, for the estimate; later ones remember.
 FIRST_BUILD_STEPS = 1750
+FIRST_PROCESS_STEPS = 800
 
 
 class BuildError(Exception):
@@ -246,7 +254,8 @@ def configure(variant):
     if tree != TREE:
         lacks.append("CONFIG_BLK_PLUG_POLICY")
         if tree != BATCHING:
-            lacks.append("CONFIG_BLK_PLUG_STAT")
+            lacks += [name for name in wanted_options([*fragments, *KUNIT])
+                      if "PLUG" in name or "KUNIT_TEST" in name]
     check_config(os.path.join(path, ".config"), wanted_options(fragments),
                  lacks)
     with open(stamp, "w", encoding="ascii") as out_file:
@@ -290,13 +299,14 @@ def run_make(command, log_name, progress):
             env=environment())
 
 
-def expected_steps(path):
+def expected_steps(path, targets=None):
     """How many steps the last full build took."""
     try:
         with open(os.path.join(path, ".steps"), encoding="ascii") as steps:
             return int(steps.read())
     except (OSError, ValueError):
-        return FIRST_BUILD_STEPS
+        return (FIRST_PROCESS_STEPS if targets == PROCESS
+                else FIRST_BUILD_STEPS)
 
 
 def remember_steps(path, steps):
@@ -324,7 +334,7 @@ def build_locked(variant):
     configure(variant)
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)
-    progress = Progress("kernel " + variant, expected_steps(path))
+    progress = Progress("kernel " + variant, expected_steps(path, targets))
     if run_make(variant_command(variant, *targets), log, progress):
         with open(log, encoding="utf-8") as text:
             tail = text.read()[-3000:]

@@ -8,23 +8,20 @@ import sys
 import kernel
 import tap
 
-OUT = "o-kunit"
 
 
-def command(raw):
-    """kunit.py's command line."""
-    return [sys.executable, "tools/testing/kunit/kunit.py", "run",
-            "--kunitconfig", "block/.kunitconfig",
-            "--kunitconfig", "block/tests/plug_policy.kunitconfig",
-            "--build_dir", OUT,
-            "--jobs", str(os.cpu_count() or 1),
-            "--make_options", "CC=ccache gcc", *raw]
+def command():
+    """kunit.py's command line, for the kernel as kernel.py has built it."""
+    return [sys.executable, "tools/testing/kunit/kunit.py", "exec",
+            "--build_dir", kernel.output(kernel.UML), "--raw_output=kunit"]
 
 
 def main():
     """Run, and report each parametrised row as a test of its own."""
     report = tap.Report()
-    done = subprocess.run(command(["--raw_output=kunit"]), cwd=kernel.TREE,
+    with report.must("kernel with the tests", kernel.BuildError):
+        kernel.build(kernel.UML)
+    done = subprocess.run(command(), cwd=kernel.TREE,
                           env=kernel.environment(), text=True, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, errors="replace")

@@ -15,9 +15,15 @@ import tap
 OUT = os.path.join(kernel.BUILD, "selftest")
 INSTALL = os.path.join(OUT, "install")
 SLOW = 4        # times as long takes the kernel with KASAN and lockdep
+# What fits a kernel that is a process: others need NVMe, a second CPU, or the
+# function profiler, which User Mode Linux does not have.
+UML_TESTS = ["adaptive_forgets", "adaptive_learns", "counts_each_disk",
+             "held_switch_order", "keeps_merging", "knob_values",
+             "kyber_iostats", "merges_as_always", "polled_two",
+             "several_queues_merge", "tags_hoarded"]
 # What run_kselftest.sh wants to find on a machine. Its prefix.pl passes on each
 # line at once, as sed does not: a test may end the guest.
-JOB = """export BLOCK_PLUG_DEVS=/dev/nvme0n1 PATH=/usr/bin:/bin
+JOB = """export BLOCK_PLUG_DEVS=%s PATH=/usr/bin:/bin
 ln -s /proc/self/fd/1 /dev/stdout
 ln -s /bin/env /usr/bin/env
 cat >/usr/bin/perl <<'END'
@@ -68,6 +74,8 @@ def choose(tests, wanted):
 def settings(variant):
     """Of the guest that the tests need."""
     os.makedirs(OUT, exist_ok=True)
+    if variant == kernel.UML:
+        return {"out": os.path.join(OUT, variant), "disks": ()}
     disk = os.path.join(OUT, "disk.img")
     if os.path.exists(disk):
         os.unlink(disk)
@@ -94,8 +102,9 @@ def arguments(variant, tests):
 
 def run(variant, tests):
     """Boot with a job that runs the tests; the boot.Result."""
+    disk = "" if variant == kernel.UML else "/dev/nvme0n1"
     return guest.run(
-        variant, job=JOB % arguments(variant, tests), name="selftests",
+        variant, job=JOB % (disk, arguments(variant, tests)), name="selftests",
         files=(INSTALL + ":/kselftest", *programs()),
         timeout=900 * (SLOW if variant == "debug" else 1),
         **settings(variant))
@@ -149,20 +158,33 @@ def shell(variant):
         sys.exit("shell: " + result.reason)
 
 
+def choose_kernel(args):
+    """The variant of kernel.py."""
+    if args.uml:
+        return kernel.UML
+    return "debug" if args.debug else "patched"
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--debug", action="store_true",
                         help="KASAN, lockdep and DEBUG_ATOMIC_SLEEP")
+    parser.add_argument("--uml", action="store_true",
+                        help="in a kernel that is a process of this machine; "
+                        "default: the tests that fit it")
     parser.add_argument("--shell", action="store_true", help="just a prompt")
     parser.add_argument("tests", nargs="*", help="default: all")
     args = parser.parse_args()
-    variant = "debug" if args.debug else "patched"
+    variant = choose_kernel(args)
     with common.program("selftest", *guest.ERRORS):
+        if variant == kernel.UML:
+            kernel.build(variant)
         if args.shell:
             shell(variant)
             return
-        tests = choose(install(kernel.VARIANTS[variant][0]), args.tests)
+        tests = choose(install(kernel.VARIANTS[variant][0]),
+                       args.tests or UML_TESTS * args.uml)
         result = run(variant, tests)
     report = tap.Report()
     report_all(report, tests, result.lines)

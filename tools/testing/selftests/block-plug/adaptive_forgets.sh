@@ -164,6 +164,13 @@ each_disk()
 		forgets "$1" fewer_requests "$1"
 }
 
+# null_blk has no more queues than the machine has CPUs.
+with_two_cpus()
+{
+	[ "$(nproc)" -gt 1 ] || { skip_case "one CPU"; return; }
+	"$@"
+}
+
 need_scheduler()
 {
 	modprobe -q mq-deadline 2>/dev/null
@@ -180,8 +187,9 @@ plan $((7 + 5 * $(count_words $NVME_DISKS)))
 
 each_disk bp0
 check "bp0: forgets with an elevator" forgets bp0 elevator_and_back bp0
-check "bp0: forgets with more queues" forgets_at_once bp0 submit_queues bp0 2
-check "bp0: queues change under load" queues_change_under_load
+check "bp0: forgets with more queues" \
+	with_two_cpus forgets_at_once bp0 submit_queues bp0 2
+check "bp0: queues change under load" with_two_cpus queues_change_under_load
 for disk in $NVME_DISKS; do
 	prepare "$disk"
 	each_disk "$disk"

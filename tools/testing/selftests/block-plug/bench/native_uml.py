@@ -117,7 +117,7 @@ class Machine:
         command = [image, "mem=256M", "rootfstype=hostfs", "root=/dev/root",
                    "hostfs=" + ROOT, "ro", "init=/init", "seccomp=on",
                    "null_blk.nr_devices=0", "panic=-1", "con=null",
-                   "con0=fd:0,fd:1", "quiet"]
+                   "con0=fd:0,fd:1", "kunit.enable=0", "quiet"]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 ["taskset", "-c", str(cpu), *realtime(), *command],

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boot a kernel in QEMU, run one job in it, and judge what happened.
 
+A kernel that is User Mode Linux is started as the process that it is: much
+faster, but without NVMe and with one CPU.
+
 The guest's console goes to OUT/console.log. What the job says to the runner
 travels on a second serial port, which exists for this one boot only, so no
 verdict can be left over from an earlier one. A boot passes if the job ends
@@ -53,9 +56,11 @@ KERNEL_WARNING = re.compile(
     r"hard LOCKUP|workqueue lockup|general protection|Call Trace)")
 
 # loglevel=5, since lockdep and WARN() print at KERN_WARNING.
-KERNEL_ARGS = ("console=ttyS0 printk.time=1 panic=-1 oops=panic quiet "
-               "loglevel=5 nvme.poll_queues=1 null_blk.nr_devices=0 "
-               "brd.rd_nr=0")
+KERNEL_ARGS = ("printk.time=1 panic=-1 oops=panic quiet loglevel=5 "
+               "nvme.poll_queues=1 null_blk.nr_devices=0 brd.rd_nr=0")
+QEMU_CONSOLE = "console=ttyS0"
+# KUnit's tests are not what this boots for.
+UML_ARGS = "console=tty0 con0=null,fd:1 con=null kunit.enable=0"
 
 
 class UsageError(Exception):
@@ -318,7 +323,7 @@ def qemu_args(guest, accel, initrd, console, port, trace, gdb):
             "-smp", str(cpus(guest)), "-m", f"{guest.mem}M",
             *accel_args(guest, accel),
             "-kernel", guest.kernel, "-initrd", initrd,
-            "-append", kernel_args(guest),
+            "-append", f"{QEMU_CONSOLE} {kernel_args(guest)}",
             *console_args(guest, console),
             "-chardev", f"socket,id=port,fd={port}", "-serial", "chardev:port",
             *disk_args(guest), *guest.devices]
@@ -328,6 +333,18 @@ def qemu_args(guest, accel, initrd, console, port, trace, gdb):
         args += ["-S", "-chardev", f"socket,id=gdb,fd={gdb}",
                  "-gdb", "chardev:gdb"]
     return args
+
+
+def is_process(guest):
+    """Is the kernel User Mode Linux? All others are no ELF file."""
+    with open(guest.kernel, "rb") as image:
+        return image.read(4) == b"\x7fELF"
+
+
+def uml_args(guest, initrd, port):
+    """The command line of a kernel that is a process."""
+    return [guest.kernel, f"mem={guest.mem}M", f"initrd={initrd}",
+            f"ssl1=fd:{port}", *UML_ARGS.split(), *kernel_args(guest).split()]
 
 
 # --- shadow doorbells ------------------------------------------------------
@@ -386,7 +403,8 @@ def must_patch(guest):
     With them the driver leaves out doorbell writes, and QEMU 7.2 can lose a
     command. QEMU before 10.0 has no switch for them, nor has the kernel.
     """
-    if not guest.disks or guest.dbcs == "on" or has_dbcs():
+    if is_process(guest) or not guest.disks or guest.dbcs == "on" \
+            or has_dbcs():
         return False
     if not symbol(find_system_map(guest), SHADOW_ALLOC):
         raise UsageError(f"{QEMU} cannot switch shadow doorbells off, and "
@@ -642,14 +660,22 @@ def serve(guest, process, lines):
     return watch(process, lines.port, lines.doorbells, deadline)
 
 
+def command(guest, accel, result, initrd, fds):
+    """(command line, file for what it prints) of QEMU, or of the kernel."""
+    if is_process(guest):
+        return uml_args(guest, initrd, fds[0]), result.log
+    return (qemu_args(guest, accel, initrd, result.log, *fds),
+            out_path(guest, "qemu.log"))
+
+
 def run_qemu(guest, accel, result, initrd):
     """Returns False on a timeout; raises nothing that leaves QEMU running."""
     lines = Lines(guest, result)
     fds = lines.guest_fds()
-    args = qemu_args(guest, accel, initrd, result.log, *fds)
+    args, printed = command(guest, accel, result, initrd, fds)
     write_text(out_path(guest, "qemu.cmd"), shlex.join(args) + "\n")
     begin = time.monotonic()
-    with open(out_path(guest, "qemu.log"), "wb") as errors, Terminal():
+    with open(printed, "wb") as errors, Terminal():
         process = start(guest, args, [fd for fd in fds if fd is not None],
                         errors)
         try:
@@ -734,11 +760,14 @@ def check(guest):
             raise UsageError(f"{option} '{path}': no such file")
     if guest.accel not in ("auto", "tcg", "kvm"):
         raise UsageError(f"--accel '{guest.accel}' is none of auto, tcg, kvm")
-    if guest.icount and guest.accel == "kvm":
+    if is_process(guest):
+        if guest.icount or guest.trace_doorbells or guest.interactive:
+            raise UsageError("User Mode Linux takes no --icount, no "
+                             "--trace-doorbells and no --interactive")
+    elif guest.icount and guest.accel == "kvm":
         raise UsageError("--icount takes --accel tcg or auto")
-    if not shutil.which(QEMU):
+    elif not shutil.which(QEMU):
         raise UsageError(f"{QEMU} is not installed (Debian: qemu-system-x86)")
-    cpus(guest)
 
 
 def boot_with(guest, accel):
@@ -788,7 +817,9 @@ def boot(guest):
     """Boots a Guest and returns its Result; raises UsageError."""
     check(guest)
     accel = guest.accel
-    if guest.icount:
+    if is_process(guest):
+        accel = "uml"
+    elif guest.icount:
         accel = "tcg"
     elif accel == "auto":
         accel = "kvm" if kvm_boots(guest) else "tcg"

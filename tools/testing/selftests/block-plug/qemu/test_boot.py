@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of boot.py: does a job that must fail really fail? TAP output.
 
-KERNEL names the guest's kernel, INITRAMFS its initramfs; SYSTEM_MAP is needed
-when the kernel does not lie in its build directory.
+KERNEL names the guest's kernel, UML another that is a process, if there is one,
+INITRAMFS what they boot; SYSTEM_MAP is needed when the kernel does not lie in
+its build directory.
 """
 
 import os
@@ -22,6 +23,7 @@ import boot
 import tap
 
 KERNEL = os.environ.get("KERNEL", "")
+UML = os.environ.get("UML", "")
 INITRAMFS = os.environ.get("INITRAMFS", "")
 SYSTEM_MAP = os.environ.get("SYSTEM_MAP", "")
 
@@ -118,6 +120,18 @@ def test_no_verdict_fails(top):
     check(top, "mute", "poweroff -f", "fail", "no verdict")
 
 
+def test_what_it_cannot_do_is_refused(top):
+    """A process has no instructions to count; QEMU has no KVM that counts."""
+    wrong = guest(top, "wrong", "", icount=True, accel="kvm")
+    try:
+        boot.boot(wrong)
+    except boot.UsageError as error:
+        if "--icount" in str(error):
+            return
+        raise
+    raise AssertionError("expected a refusal that names --icount")
+
+
 def test_missing_job_is_refused(top):
     """Before anything is started."""
     missing = guest(top, "missing", "")
@@ -160,6 +174,21 @@ def test_sigterm_leaves_no_qemu(top):
                              f"{running(hang.out)}, exit {code}")
 
 
+def run_tests(report, top, kernel, names):
+    """These tests, of what boots this kernel."""
+    global KERNEL       # pylint: disable=global-statement
+    KERNEL = kernel
+    os.mkdir(top)
+    for name in names:
+        error = None
+        try:
+            globals()[name](top)
+        except (AssertionError, boot.UsageError) as found:
+            error = found
+        report.check(not error, "%s: %s" % (os.path.basename(kernel), name[5:]),
+                     str(error))
+
+
 def main():
     """TAP; the logs are kept only if a test failed."""
     if not os.path.isfile(KERNEL) or not os.path.isfile(INITRAMFS):
@@ -167,14 +196,11 @@ def main():
         sys.exit(boot.KSFT_SKIP)
     report = tap.Report()
     top = tempfile.mkdtemp(prefix="test_boot.")
-    for name, function in list(globals().items()):
-        if name.startswith("test_"):
-            error = None
-            try:
-                function(top)
-            except (AssertionError, boot.UsageError) as found:
-                error = found
-            report.check(not error, name[5:], str(error))
+    names = [name for name in globals() if name.startswith("test_")]
+    run_tests(report, os.path.join(top, "qemu"), KERNEL, names)
+    if UML:
+        names.remove("test_marks_count_doorbells")
+        run_tests(report, os.path.join(top, "uml"), UML, names)
     if not report.failed:
         shutil.rmtree(top)
     report.exit()
