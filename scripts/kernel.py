@@ -11,11 +11,13 @@ import glob
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import common
+import seed
 from serieslib import env
 
 KVER = env.BASE
@@ -78,6 +80,10 @@ VARIANTS = {
     UML: (TREE, "o-umltest", [NATIVE, UMLTEST, *KUNIT], PROCESS),
 }
 
+# What a first build starts from, if that is there: few objects differ.
+SEEDS = {"base": "patched", "batching": "patched", "off": "patched",
+         "batching-off": "batching", "uml-delay": UML}
+
 # The kernels at the ends of sections, which make figures compares: they are few,
 # and take turns in one tree.
 SECTIONS = TREE + "-sections"
@@ -129,6 +135,8 @@ def environment():
     env.update({
         "CCACHE_DIR": os.path.join(CACHE, "ccache"),
         "CCACHE_NOHASHDIR": "1",
+        # a miss then costs 5% instead of 25%
+        "CCACHE_DEPEND": "1",
         "CCACHE_MAXSIZE": "1G",
         "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
         "KBUILD_BUILD_USER": "plug_policy",
@@ -316,6 +324,30 @@ def remember_steps(path, steps):
             out.write(str(steps))
 
 
+def differing(tree, other):
+    """Files in which two source trees differ, what nobody committed as well."""
+    head = quiet(["git", "-C", tree, "rev-parse", "HEAD"], "git").strip()
+    return {name for where in (tree, other) for name in quiet(
+        ["git", "-C", where, "diff", "--name-only", head], "git").splitlines()}
+
+
+def plant_seed(variant):
+    """Start a first build from that of a tree which differs in few files."""
+    tree, out, _, targets = VARIANTS[variant]
+    near = SEEDS.get(variant)
+    if not near or os.path.exists(output(variant)) \
+            or not os.path.exists(image(near)):
+        return
+    build(near)
+    with common.locked(os.path.join(BUILD, ".lock-" + near)):
+        print("kernel %s: from %s" % (variant, near), flush=True)
+        seed.plant(VARIANTS[near][0], tree, (VARIANTS[near][1], out),
+                   differing(tree, VARIANTS[near][0]))
+    if targets == HOOKED:       # which must hold their own objects, and no more
+        for name in HOOKED:
+            shutil.rmtree(os.path.join(output(variant), name))
+
+
 def build(variant):
     """Build one variant, if need be; returns its output directory."""
     # two tests that want the same kernel must not build it twice at once
@@ -331,6 +363,7 @@ def build_locked(variant):
             fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n"
                            "# CONFIG_BLK_PLUG_STAT is not set\n")
     ensure_tree(variant)
+    plant_seed(variant)
     configure(variant)
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)

@@ -111,6 +111,8 @@ def warnings(variant, objects):
     """What the compiler and sparse say of some objects, per file, counted."""
     tree = kernel.VARIANTS[variant][0]
     kernel.VARIANTS["lint"] = (tree, OUT, [kernel.CONFIG], [])
+    kernel.SEEDS["lint"] = variant
+    kernel.plant_seed("lint")
     kernel.configure("lint")
     for name in objects:
         path = os.path.join(tree, OUT, name)
