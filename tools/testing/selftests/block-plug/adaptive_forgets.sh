@@ -164,13 +164,6 @@ each_disk()
 		forgets "$1" fewer_requests "$1"
 }
 
-# null_blk has no more queues than the machine has CPUs.
-with_two_cpus()
-{
-	[ "$(nproc)" -gt 1 ] || { skip_case "one CPU"; return; }
-	"$@"
-}
-
 need_scheduler()
 {
 	modprobe -q mq-deadline 2>/dev/null

@@ -61,7 +61,7 @@ make_disks()
 	set_attr "/sys/block/$LOOP/queue/scheduler" none
 }
 
-require root knob debugfs profiler trace plug_load null_blk
+require root knob debugfs profiler trace plug_load null_blk loop
 plan 20
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 for mode in always never seq-small adaptive; do

@@ -105,7 +105,7 @@ need_scheduler()
 		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
 }
 
-require root knob debugfs trace plug_load taskset null_blk
+require root knob debugfs trace plug_load taskset null_blk loop
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 require scheduler
 plan 8

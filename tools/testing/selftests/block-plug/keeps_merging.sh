@@ -42,7 +42,7 @@ load_of()
 {
 	REQUESTS=$(requests_of "$1")
 	MERGES=$(merges_of "$1")
-	"$2" "$1" || failed "$2 failed"
+	"$2" "$1" || { failed "$2 failed"; return 1; }
 	REQUESTS=$(($(requests_of "$1") - REQUESTS))
 	MERGES=$(($(merges_of "$1") - MERGES))
 	expect_count "I/Os" $((REQUESTS + MERGES)) $((IOS * 9 / 10)) \
@@ -62,7 +62,7 @@ as_always()
 	set_fresh "$1" adaptive || return 1
 	expect_in_force "$1" adaptive
 	for pass in first next; do
-		load_of "$1" "$2"
+		load_of "$1" "$2" || return
 		note "$1: $REQUESTS requests for 1000 I/Os, $expected on always"
 		expect_count "requests for the $pass 1000 I/Os" "$REQUESTS" \
 			0 $((expected * 21 / 20 + 1))

@@ -79,6 +79,14 @@ check()
 	esac
 }
 
+# with_two_cpus COMMAND [ARG...]: a case that gives a null_blk two hardware
+# queues, of which it has no more than the machine has CPUs.
+with_two_cpus()
+{
+	[ "$(nproc)" -gt 1 ] || { skip_case "one CPU"; return; }
+	"$@"
+}
+
 # A test all of whose cases were skipped has shown nothing.
 finish()
 {
@@ -186,6 +194,12 @@ need_null_blk()
 	[ -d "$NULLB" ] || modprobe -q null_blk nr_devices=0 2>/dev/null
 	[ -d "$NULLB" ] ||
 		missing "no $NULLB (configfs, CONFIG_BLK_DEV_NULL_BLK)"
+}
+
+need_loop()
+{
+	losetup -f >/dev/null 2>&1 ||
+		missing "no loop device (CONFIG_BLK_DEV_LOOP)"
 }
 
 # disk_use DEV: what DEV or a partition of it is in use for, if anything: by

@@ -255,7 +255,8 @@ plan $((8 + 5 * $(count_words $NVME)))
 check "what is in flight shows" shows_what_is_in_flight
 check "requests are requeued" injects requeue 50
 check "requests time out" injects timeout 10
-check "the number of hardware queues changes" changes_hw_queues
+check "the number of hardware queues changes" \
+	with_two_cpus changes_hw_queues
 null_create bpinf irqmode=1
 check "the elevator changes" flips bpinf scheduler none mq-deadline
 check "the number of requests changes" flips bpinf nr_requests 256 16
