@@ -68,6 +68,8 @@ help:
 	@echo '  GROUPS="a b"  groups that "check" runs, see GROUPS=help (default: all);'
 	@echo '                the results of each are in build/check/<group>.tap'
 	@echo '  TESTS="a b"   kselftests that "selftest" runs (default: all)'
+	@echo '  SECTION=name  "selftest": the kernel and the tests of this section, with'
+	@echo '                no more of the series than its cover names'
 	@echo '  T=time        of "torture" after the builds: 90s, 30m (default: 10m)'
 	@echo '  KINDS="a b"   what "torture" tries, see KINDS=help (default: all)'
 	@echo '  KERNELS="a b" of "torture": debug, kcsan (the default), patched, base'
@@ -130,8 +132,9 @@ figures: kernel
 kunit: setup tree
 	@python3 scripts/kunit.py
 
-selftest: $(if $(UML),setup tree,kernel)
-	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(if $(UML),--uml) $(TESTS)
+selftest: $(if $(SECTION),setup series,$(if $(UML),setup tree,kernel))
+	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(if $(UML),--uml) \
+		$(if $(SECTION),--section '$(SECTION)') $(TESTS)
 
 each-commit bisect: tree
 	@sh scripts/setup.sh each-commit

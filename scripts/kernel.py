@@ -88,8 +88,9 @@ SEEDS = {"base": "patched", "batching": "patched", "off": "patched",
 # and take turns in one tree.
 SECTIONS = TREE + "-sections"
 
-# variant: the section that it ends with
-ENDS = dict.fromkeys(["batching", "batching-off", "uml-batching"], "counters")
+# variant: the commit of the series that it is built of
+COMMITS = dict.fromkeys(["batching", "batching-off", "uml-batching"],
+                        "refs/tags/section/counters")
 
 
 def add_section(name):
@@ -97,7 +98,22 @@ def add_section(name):
     variant = "at-" + name
     VARIANTS[variant] = (SECTIONS, "o-kernel-" + name, [CONFIG], BOOTABLE)
     VARIANTS["uml-" + variant] = (SECTIONS, "o-uml-" + name, [NATIVE], PROCESS)
-    ENDS[variant] = ENDS["uml-" + variant] = name
+    COMMITS[variant] = COMMITS["uml-" + variant] = "refs/tags/section/" + name
+    return variant
+
+
+def add_stack(name):
+    """The kernel of a section on no more than its cover names, which `make
+    series` has tried."""
+    stacks = quiet(["git", "-C", TREE, "for-each-ref", "refs/stacks",
+                    "--format=%(refname:lstrip=2)"], "git").split()
+    if name not in stacks:
+        raise BuildError("no section '%s'; there are: %s"
+                         % (name, " ".join(stacks)))
+    variant = "stack-" + name
+    VARIANTS[variant] = (SECTIONS, "o-" + variant, [CONFIG], BOOTABLE)
+    COMMITS[variant] = "refs/stacks/" + name
+    SEEDS[variant] = "patched"
     return variant
 
 
@@ -212,8 +228,8 @@ def ensure_tree(variant):
     with common.locked(os.path.join(BUILD, ".lock-" + os.path.basename(tree))):
         if tree == BASE:
             ensure_checkout(tree, "base")
-        elif variant in ENDS:
-            ensure_checkout(tree, "refs/tags/section/" + ENDS[variant])
+        elif variant in COMMITS:
+            ensure_checkout(tree, COMMITS[variant])
         elif tree != TREE:
             ensure_baseline(tree)
 

@@ -14,6 +14,7 @@ import tap
 
 OUT = os.path.join(kernel.BUILD, "selftest")
 INSTALL = os.path.join(OUT, "install")
+SUITE = "tools/testing/selftests/block-plug"
 SLOW = 4        # times as long takes the kernel with KASAN and lockdep
 # What fits a kernel that is a process: others need NVMe, a second CPU, or the
 # function profiler, which User Mode Linux does not have.
@@ -41,6 +42,8 @@ HEAD = "selftests: block-plug: "
 
 def install(tree):
     """make install of the kselftests, from the tree alone."""
+    if not os.path.exists(os.path.join(tree, SUITE, "Makefile")):
+        raise guest.GuestError("%s is not in this section" % SUITE)
     shutil.rmtree(INSTALL, ignore_errors=True)
     said = kernel.quiet(
         ["make", "-s", "-C", os.path.join(tree, "tools/testing/selftests"),
@@ -162,23 +165,28 @@ def choose_kernel(args):
     """The variant of kernel.py."""
     if args.uml:
         return kernel.UML
+    if args.section:
+        return kernel.add_stack(args.section)
     return "debug" if args.debug else "patched"
 
 
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--debug", action="store_true",
-                        help="KASAN, lockdep and DEBUG_ATOMIC_SLEEP")
-    parser.add_argument("--uml", action="store_true",
-                        help="in a kernel that is a process of this machine; "
-                        "default: the tests that fit it")
+    kernels = parser.add_mutually_exclusive_group()
+    kernels.add_argument("--debug", action="store_true",
+                         help="KASAN, lockdep and DEBUG_ATOMIC_SLEEP")
+    kernels.add_argument("--uml", action="store_true",
+                         help="in a kernel that is a process of this machine; "
+                         "default: the tests that fit it")
+    kernels.add_argument("--section", help="its tests and its kernel, with no "
+                         "more of the series than its cover names")
     parser.add_argument("--shell", action="store_true", help="just a prompt")
     parser.add_argument("tests", nargs="*", help="default: all")
     args = parser.parse_args()
-    variant = choose_kernel(args)
     with common.program("selftest", *guest.ERRORS):
-        if variant == kernel.UML:
+        variant = choose_kernel(args)
+        if variant == kernel.UML or args.section:
             kernel.build(variant)
         if args.shell:
             shell(variant)

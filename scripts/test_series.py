@@ -670,9 +670,12 @@ def verify_takes_covers_at_their_word(f):
     f.ok("tree")
     f.ok("export")
     f.ok("verify")
+    assert f.git("rev-parse", "refs/stacks/policy^{tree}") == f.head_tree()
+    assert f.git("diff", "refs/stacks/batching", "section/batching") == ""
     cover = f.patches / "policy.cover"
     cover.write_text(cover.read_text().replace("on: batching", "on: Linux 7.3"))
     f.refused("verify", words=["policy on what its cover says", "block/foo.c"])
+    assert "stacks/policy" not in f.git("for-each-ref")
 
 
 def onto_says_what_another_tree_takes(f):

@@ -139,6 +139,10 @@ def cmd_export(args):
 
 # --- verify ------------------------------------------------------------------
 
+# In the tree: what each section's mails made, for those who test it by itself
+STACKS = "refs/stacks/"
+
+
 def pristine(git, base, tip, where):
     """A repository at the base with only those files that the series touches."""
     run_git(["clone", "-q", "--shared", "--no-checkout", git.top, where], clean_env())
@@ -207,12 +211,16 @@ def cmd_verify(args):
     git, out = open_tree(), Path(args.out).resolve()
     base, tip = git.ref(BASE_REF), git.ref(MADE)
     sections = used_sections(made_series(git))
+    for ref in git.refs(STACKS):
+        git("update-ref", "-d", ref)
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="verify-") as tmp:
         clone = pristine(git, base, tip, Path(tmp) / "linux")
         tried, made = stacks(out, sections), {(): base}
         for what, box in tried:
             am(clone, take_up(clone, made, box), f"{what} on what its cover says")
             made[tuple(box)] = clone.ref("HEAD")
+            if what in sections:
+                clone("push", "-q", "-f", git.top, f"HEAD:{STACKS}{what}")
         clone("reset", "-q", "--hard", base)
         count = sum(am(clone, mails_of(out, section), section) for section in sections)
         wrong = compare(clone, base, tip)
