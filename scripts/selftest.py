@@ -130,7 +130,7 @@ def skip_reason(lines):
     """Why a test skipped, in its own words."""
     for line in lines:
         if "skip" in line.lower():
-            return line.lstrip("# ")
+            return line.rpartition("# SKIP ")[2].lstrip("# ")
     return "no reason given"
 
 
