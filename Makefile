@@ -156,6 +156,7 @@ shell: kernel
 
 deb rpm: setup tree
 	@sh scripts/setup.sh $@
+	@$(if $(filter deb,$@),sh scripts/setup.sh lintian || true)
 	@python3 scripts/packages.py $@ --flavour '$(or $(FLAVOUR),lean)'
 
 deb-test: deb

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# setup.sh [all|tree|each-commit|deb|rpm|stick]: makes sure that what a verb needs is there.
+# setup.sh [all|tree|each-commit|deb|lintian|rpm|stick]: makes sure that what a
+# verb needs is there.
 #
 # all, the default, is what "make check" needs; the others are what the verbs of
 # these names need besides. On Debian what is missing is installed, by package
@@ -30,7 +31,7 @@ others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
 	linux-perf=perf mandoc"
 
-deb="debhelper=dh lintian mmdebstrap libdw-dev=/usr/include/dwarf.h
+deb="debhelper=dh mmdebstrap libdw-dev=/usr/include/dwarf.h
 	dpkg-dev=dpkg-buildpackage quilt e2fsprogs=mke2fs"
 stick="zstd fdisk=sfdisk dosfstools=mkfs.vfat mtools=mcopy
 	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
@@ -43,11 +44,12 @@ wanted() {
 	each-commit) echo "$compile $each_commit" ;;
 	all) echo "$compile $each_commit $others" ;;
 	deb) echo "$deb" ;;
+	lintian) echo lintian ;;
 	rpm) echo "rpm=rpmbuild" ;;
 	stick) echo "$stick" ;;
 	*)
-		die "'$1' is unknown; accepted: all, tree, each-commit, deb, rpm," \
-			"stick"
+		die "'$1' is unknown; accepted: all, tree, each-commit, deb," \
+			"lintian, rpm, stick"
 		;;
 	esac
 }
@@ -124,8 +126,10 @@ pin_installed() {
 		done
 }
 
+# Where there is none, the last one stands.
 make_plan() {
-	plan=$(apt_install --simulate) || die "apt-get cannot install: $missing"
+	new=$(apt_install --simulate) || return
+	plan=$new
 	changed=$(changes_of "$plan")
 }
 
@@ -144,13 +148,13 @@ install_packages() {
 	$as apt-get -o Acquire::Retries=3 update ||
 		say "apt-get update complained; going on with what it has"
 	pins=/etc/apt/preferences
-	make_plan
+	make_plan || die "apt-get cannot install: $missing"
 	if [ -n "$changed" ]; then
 		pins=$(mktemp)
 		trap 'rm -f "$pins"' EXIT
 		trap 'exit 1' INT TERM
 		pin_installed "$changed" >"$pins"
-		make_plan
+		make_plan 2>/dev/null || :
 	fi
 	refuse_changes
 	step "install, with what they need:" \

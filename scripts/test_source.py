@@ -186,6 +186,20 @@ echo 'Inst libudev1 [252.38] (252.39 Debian)' ;; esac""" % self.log)
         self.assertIn("--yes", calls)
         self.assertNotIn("libudev1", text)
 
+    def test_no_plan_without_an_upgrade(self):
+        """It says what would be upgraded, not that nothing can be done."""
+        self.program("dpkg-query", 'case "$*" in *source:Package*perl*)\n'
+                     "echo 'perl 5.36-2' ;;\n*) exit 1 ;; esac")
+        self.program("apt-get", r"""echo "$*" >>%s
+pins=${*##*Dir::Etc::Preferences=}
+case "$*" in *--simulate*)
+if grep -qs '^Pin: version 5.36-2' "${pins%%%% *}"; then exit 100; fi
+echo 'Inst perl [5.36-2] (5.36-4 Debian)' ;; esac""" % self.log)
+        status, text, calls = self.setup()
+        self.assertEqual(status, 1, text)
+        self.assertIn("which is for you to decide: perl", text)
+        self.assertNotIn("--yes", calls)
+
     def test_no_means_no(self):
         """SETUP=no calls nothing and names all."""
         self.apt("")
