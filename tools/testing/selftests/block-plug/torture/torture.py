@@ -45,6 +45,7 @@ SLICE = (5, 30)         # seconds of a round: least, most
 WEIGHTS = {"power": 4, "waits": 3, "swap": 2, "fuzz": 2}
 GRACE = 60              # for the round that is under way when the time is over
 PATIENCE = 150          # what a round may take beyond its slice
+POWER_OFF = 30          # what a guest may take after its last round
 DISK_MB = 256
 
 
@@ -130,7 +131,8 @@ class Tally:
         self.untried = list(wanted)
         self.now = ("boot", 0, 0)   # item, number, seed
         self.under_way = False
-        self.began = 0.0
+        self.began = 0.0            # the round under way, or the last one
+        self.ended = 0.0
         self.log = ""
 
     def add_found(self, text):
@@ -168,9 +170,17 @@ class Tally:
         """Counts it; what ended with the guest was tried, too."""
         item = self.now[0]
         self.under_way = False
+        self.ended = time.monotonic()
         self.rounds[item][status] += 1
         if item in self.untried and status != "cut":
             self.untried.remove(item)
+
+    def is_just_slow(self):
+        """Whether a guest whose time is over may still be at its work."""
+        now = time.monotonic()
+        if self.under_way:
+            return now - self.began < self.seconds + PATIENCE
+        return now - self.ended < POWER_OFF
 
     def take_did(self, rest):
         """KEY N: summed, but of times (..._us_...) the longest is kept"""
@@ -345,8 +355,9 @@ class Lane:
         result = guest.run(self.variant, out, self.job(seconds),
                            **self.settings(out, seconds))
         self.remove_disks()
-        if self.was_cut(result):
-            self.tally.end_round("cut")
+        if result.reason.startswith("timeout") and self.tally.is_just_slow():
+            if self.tally.under_way:
+                self.tally.end_round("cut")
         elif result.status == "fail" and (
                 len(self.tally.found) == before
                 or not result.reason.startswith("the job failed")):
@@ -354,12 +365,6 @@ class Lane:
         if self.tally.under_way:
             self.tally.end_round("died")
         self.number += 1
-
-    def was_cut(self, result):
-        """Whether the time was over in a round that was just slow."""
-        age = time.monotonic() - self.tally.began
-        return (result.reason.startswith("timeout") and self.tally.under_way
-                and age < self.tally.seconds + PATIENCE)
 
     def run(self, end):
         """Guest after guest until the time is over."""
