@@ -105,14 +105,14 @@ def add_section(name):
 def add_stack(name):
     """The kernel of a section on no more than its cover names, which `make
     series` has tried."""
-    stacks = quiet(["git", "-C", TREE, "for-each-ref", "refs/stacks",
+    stacks = quiet(["git", "-C", TREE, "for-each-ref", env.STACKS,
                     "--format=%(refname:lstrip=2)"], "git").split()
     if name not in stacks:
         raise BuildError("no section '%s'; there are: %s"
                          % (name, " ".join(stacks)))
     variant = "stack-" + name
     VARIANTS[variant] = (SECTIONS, "o-" + variant, [CONFIG], BOOTABLE)
-    COMMITS[variant] = "refs/stacks/" + name
+    COMMITS[variant] = env.STACKS + name
     SEEDS[variant] = "patched"
     return variant
 

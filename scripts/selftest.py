@@ -14,7 +14,7 @@ import tap
 
 OUT = os.path.join(kernel.BUILD, "selftest")
 INSTALL = os.path.join(OUT, "install")
-SUITE = "tools/testing/selftests/block-plug"
+SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)
 SLOW = 4        # times as long takes the kernel with KASAN and lockdep
 # What fits a kernel that is a process: others need NVMe, a second CPU, or the
 # function profiler, which User Mode Linux does not have.
@@ -186,13 +186,16 @@ def main():
     args = parser.parse_args()
     with common.program("selftest", *guest.ERRORS):
         variant = choose_kernel(args)
+        kernel.ensure_tree(variant)
+        # what is refused is refused before a build
+        tests = [] if args.shell else choose(
+            install(kernel.VARIANTS[variant][0]),
+            args.tests or UML_TESTS * args.uml)
         if variant == kernel.UML or args.section:
             kernel.build(variant)
         if args.shell:
             shell(variant)
             return
-        tests = choose(install(kernel.VARIANTS[variant][0]),
-                       args.tests or UML_TESTS * args.uml)
         result = run(variant, tests)
     report = tap.Report()
     report_all(report, tests, result.lines)

@@ -145,6 +145,20 @@ class Setup(unittest.TestCase):
         self.program("apt-get", 'echo "$*" >>%s\ncase "$*" in *--simulate*)\n'
                      "cat <<'END'\n%s\nEND\nesac" % (self.log, plan))
 
+    def apt_with_pins(self, package, source, plan):
+        """apt-get that plans this where a package's source may be upgraded;
+        "pinned" there tells whether it is held.
+
+        source: its name and version that are installed.
+        """
+        self.program("dpkg-query", 'case "$*" in *source:Package*%s*)\n'
+                     "echo '%s' ;;\n*) exit 1 ;; esac" % (package, source))
+        self.program("apt-get", r"""echo "$*" >>%s
+pins=${*##*Dir::Etc::Preferences=}
+pinned() { grep -qs '^Pin: version %s' "${pins%%%% *}"; }
+case "$*" in *--simulate*)
+%s ;; esac""" % (self.log, source.split()[1], plan))
+
     def setup(self, **env):
         """setup.sh, and how it called apt-get."""
         path = self.bin + ":" + os.environ["PATH"]
@@ -173,14 +187,9 @@ class Setup(unittest.TestCase):
 
     def test_what_goes_with_the_installed_release(self):
         """Before it refuses, it asks for what needs no upgrade."""
-        self.program("dpkg-query", 'case "$*" in *source:Package*libudev1*)\n'
-                     "echo 'systemd 252.38' ;;\n*) exit 1 ;; esac")
-        self.program("apt-get", r"""echo "$*" >>%s
-pins=${*##*Dir::Etc::Preferences=}
-case "$*" in *--simulate*)
-echo 'Inst udev (252 Debian)'
-grep -qs '^Pin: version 252.38' "${pins%%%% *}" ||
-echo 'Inst libudev1 [252.38] (252.39 Debian)' ;; esac""" % self.log)
+        self.apt_with_pins(
+            "libudev1", "systemd 252.38", "echo 'Inst udev (252 Debian)'\n"
+            "pinned || echo 'Inst libudev1 [252.38] (252.39 Debian)'")
         status, text, calls = self.setup()
         self.assertEqual(status, 0, text)
         self.assertIn("--yes", calls)
@@ -188,13 +197,9 @@ echo 'Inst libudev1 [252.38] (252.39 Debian)' ;; esac""" % self.log)
 
     def test_no_plan_without_an_upgrade(self):
         """It says what would be upgraded, not that nothing can be done."""
-        self.program("dpkg-query", 'case "$*" in *source:Package*perl*)\n'
-                     "echo 'perl 5.36-2' ;;\n*) exit 1 ;; esac")
-        self.program("apt-get", r"""echo "$*" >>%s
-pins=${*##*Dir::Etc::Preferences=}
-case "$*" in *--simulate*)
-if grep -qs '^Pin: version 5.36-2' "${pins%%%% *}"; then exit 100; fi
-echo 'Inst perl [5.36-2] (5.36-4 Debian)' ;; esac""" % self.log)
+        self.apt_with_pins(
+            "perl", "perl 5.36-2", "if pinned; then exit 100; fi\n"
+            "echo 'Inst perl [5.36-2] (5.36-4 Debian)'")
         status, text, calls = self.setup()
         self.assertEqual(status, 1, text)
         self.assertIn("which is for you to decide: perl", text)

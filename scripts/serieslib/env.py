@@ -15,6 +15,8 @@ BUILD = TOP if BASE == FIRST else TOP / BASE
 TREE = BUILD / f"linux-{BASE}"
 PATCHES = ROOT / "patches" / BASE
 TARBALL = TOP / "cache" / f"linux-source-{BASE}.tar.xz"
+# In the tree: what each section's mails made on as little as its cover names
+STACKS = "refs/stacks/"
 OUTPUT = BUILD / f"series-{BASE}"
 
 START = float(os.environ.get("PLUG_POLICY_START") or time.time())

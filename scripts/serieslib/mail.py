@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import figures
 from .build import Builder
-from .env import BASE, BUILD, PATCHES, ROOT, TREE, remove, say, shown, step
+from .env import BASE, BUILD, PATCHES, ROOT, STACKS, TREE, remove, say, shown, step
 from .files import load_series
 from .git import (AUTHOR, Failure, Git, GitError, clean_env, ident_env, kernel_version, run_git,
                   split_ident)
@@ -138,10 +138,6 @@ def cmd_export(args):
 
 
 # --- verify ------------------------------------------------------------------
-
-# In the tree: what each section's mails made, for those who test it by itself
-STACKS = "refs/stacks/"
-
 
 def pristine(git, base, tip, where):
     """A repository at the base with only those files that the series touches."""

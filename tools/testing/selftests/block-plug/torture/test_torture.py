@@ -171,16 +171,15 @@ class Lines(unittest.TestCase):
                     self.assertEqual(torture.tell(args, [lane]), code, lines)
                 self.assertTrue(os.path.exists(out + "/result.json"))
 
-
     def test_slow_or_stuck(self):
         """At its last round or just after it; long after, it hangs."""
         tally = self.tally("round 1 power 5 30")
         for at, slow in ((30 + torture.PATIENCE, False), (35, True)):
-            with mock.patch("time.monotonic", lambda: tally.began + at):
+            with mock.patch("time.monotonic", return_value=tally.began + at):
                 self.assertEqual(tally.is_just_slow(), slow)
         tally.take("end 1 pass 30")
         for at, slow in ((1, True), (torture.POWER_OFF, False)):
-            with mock.patch("time.monotonic", lambda: tally.ended + at):
+            with mock.patch("time.monotonic", return_value=tally.ended + at):
                 self.assertEqual(tally.is_just_slow(), slow)
 
 
