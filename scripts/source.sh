@@ -49,8 +49,14 @@ offered() {
 		sed 's/%3a/:/g'
 }
 
+# What a version that does not take the series is remembered with: another
+# series may fit it.
+series_sum() {
+	cat "$root/patches/$KVER/"*.patch 2>/dev/null | sha256sum | cut -c 1-16
+}
+
 is_refused() {
-	grep -qxF "$1" "$refused" 2>/dev/null
+	grep -qxF "$1 $(series_sum)" "$refused" 2>/dev/null
 }
 
 # download SUITE: sets $deb, or fails and leaves the reason in $apt/log
@@ -71,10 +77,10 @@ download() {
 	fails "download failed, see above"
 }
 
-# pool ARCHIVE: the pinned version, wherever no suite lists it any more
+# pool AREA: the pinned version, wherever no suite lists it any more
 pool() {
 	deb=$apt/${package}_${pinned}_all.deb
-	url=$1/pool/main/l/linux/${deb##*/}
+	url=$1/main/l/linux/${deb##*/}
 	step "download $url"
 	private_apt "$helper" download-file "$url" "$deb" "SHA256:$sha256" \
 		>"$apt/log" 2>&1
@@ -112,7 +118,7 @@ fetch() {
 	for suite in $suites; do
 		! try download "$suite" || return 0
 	done
-	for where in "$mirror" "$security"; do
+	for where in "$mirror/pool" "$security/pool/updates"; do
 		! try pool "$where" || return 0
 	done
 	die "cannot get $package; tried$tried
@@ -122,8 +128,8 @@ Where a Linux $KVER source tree is at hand, name it: KSRC=<dir> (only read)"
 # A version that does not take the series is not tried again.
 refuse() {
 	[ "$1" != "$pinned" ] || die "$1 is the version that the series is for"
-	is_refused "$1" || echo "$1" >>"$refused"
-	rm -f "$version"
+	is_refused "$1" || echo "$1 $(series_sum)" >>"$refused"
+	rm -f "$version" "$tarball"
 }
 
 [ -r "$root/patches/$KVER/source" ] || die "KVER=$KVER: no series is for that;" \
@@ -140,5 +146,8 @@ case ${1:-} in
 esac
 [ ! -s "$version" ] || [ ! -s "$tarball" ] || exit 0
 make_apt "or set KSRC=<dir> to a Linux $KVER source tree"
+exec 9>"$apt/lock"
+flock 9		# of two at a time, the second finds what the first has fetched
+[ ! -s "$version" ] || [ ! -s "$tarball" ] || exit 0
 fetch
 unpack "$deb"

@@ -65,7 +65,7 @@ class Source(unittest.TestCase):
               "Package: %s\nVersion: %s\nArchitecture: all\n"
               "Maintainer: nobody <n@example.invalid>\nDescription: test\n"
               % (PACKAGE, PINNED))
-        path = os.path.join(self.mirror, where, "pool/main/l/linux",
+        path = os.path.join(self.mirror, where, "main/l/linux",
                             "%s_%s_all.deb" % (PACKAGE, PINNED))
         os.makedirs(os.path.dirname(path))
         subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree,
@@ -85,8 +85,9 @@ class Source(unittest.TestCase):
         return read(self.root, "build/cache", PACKAGE + ".version").strip()
 
     def test_the_pool_has_what_no_suite_lists(self):
-        """The pinned package is taken from either archive's pool."""
-        self.pin(self.deb("security"))
+        """The pinned package is taken from either archive's pool; that of
+        security has a level more."""
+        self.pin(self.deb("security/pool/updates"))
         status, text = self.source()
         self.assertEqual(status, 0, text)
         self.assertEqual(self.have(), PINNED)
@@ -96,7 +97,7 @@ class Source(unittest.TestCase):
 
     def test_another_package_of_that_name(self):
         """A wrong sum is refused, and nothing is kept."""
-        self.deb("debian")
+        self.deb("debian/pool")
         status, text = self.source()
         self.assertEqual(status, 1, text)
         for word in ("download none", "pool " + self.url, "KSRC"):
@@ -106,7 +107,7 @@ class Source(unittest.TestCase):
 
     def test_a_refused_version_goes(self):
         """What does not take the series makes room for what does."""
-        self.pin(self.deb("debian"))
+        self.pin(self.deb("debian/pool"))
         cache = os.path.join(self.root, "build/cache", PACKAGE)
         write(cache + ".version", "7.3.9-1\n")
         write(cache + ".tar.xz", "newer")
@@ -114,7 +115,7 @@ class Source(unittest.TestCase):
         status, text = self.source("--refuse", "7.3.9-1")
         self.assertEqual(status, 0, text)
         self.assertEqual(self.have(), PINNED)
-        self.assertEqual(read(cache + ".refused"), "7.3.9-1\n")
+        self.assertRegex(read(cache + ".refused"), "^7.3.9-1 [0-9a-f]{16}\n$")
         status, text = self.source("--refuse", PINNED)
         self.assertEqual(status, 1, text)
 
