@@ -577,7 +577,6 @@ def modules(compiler):
     model = os.path.join(TREE, PLUG, "ssd_model")
     out = os.path.join(compiler.path, "ssd_model")
     shutil.rmtree(out, ignore_errors=True)
-    os.makedirs(out)
     compiler.take()
     compiler.must("prepare")
     names = sorted(name[:-1] + "o" for name in os.listdir(model)
@@ -585,7 +584,7 @@ def modules(compiler):
     if not compiler.on:
         names = [name for name in names if "kunit" not in name]
     args = checks.SPARSE if compiler.cc == "gcc" else ["W=1"]
-    text, code = compiler.make(*args, "M=" + model, "MO=" + out, *names)
+    text, code = compiler.make(*args, kernel.module_source(model, out), *names)
     found = ["%s: %s" % key for key in checks.findings(text)]
     return found or (["make failed:\n" + text[-2000:]] if code else [])
 

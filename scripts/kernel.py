@@ -394,18 +394,23 @@ def build_locked(variant):
     return path
 
 
+def module_source(source, where):
+    """A directory of links to the sources of a module: make's argument that
+    builds it there. Kernels before 6.13 do not know MO= for that."""
+    os.makedirs(where, exist_ok=True)
+    for path in glob.glob(source + "/*.[ch]") + [source + "/Makefile"]:
+        link = os.path.join(where, os.path.basename(path))
+        if not os.path.lexists(link):
+            os.symlink(path, link)
+    return "M=" + where
+
+
 def model(variant):
     """Build the model SSD for a kernel built already; the .ko files, in the
     order to load them."""
     where = os.path.join(output(variant), "model")
-    os.makedirs(where, exist_ok=True)
     with common.locked(os.path.join(BUILD, ".lock-model")):
-        # not by MO=, which kernels before 6.13 do not know
-        for source in glob.glob(MODEL + "/*.[ch]") + [MODEL + "/Makefile"]:
-            link = os.path.join(where, os.path.basename(source))
-            if not os.path.lexists(link):
-                os.symlink(source, link)
-        quiet(variant_command(variant, "M=" + where, "modules"),
+        quiet(variant_command(variant, module_source(MODEL, where), "modules"),
               "ssd_model for the %s kernel" % variant)
     return [os.path.join(output(variant), "lib/kunit/kunit.ko")] + [
         os.path.join(where, name + ".ko")

@@ -100,7 +100,7 @@ def maintainers(report):
 def touched_objects():
     """(objects of changed files, objects of new files) of the series."""
     text, _ = run("git", "diff", "--name-status", "base", "series",
-                  "--", "block/*.c", "drivers/*.c", cwd=kernel.TREE)
+                  "--", "*.c", ":!tools", cwd=kernel.TREE)
     rows = [line.split("\t") for line in text.splitlines()]
     names = {status: [name[:-1] + "o" for kind, name in rows
                       if kind == status] for status in "MA"}
@@ -141,9 +141,8 @@ def module(report):
     out = os.path.join(tree, OUT, "ssd_model")
     for name in glob.glob(out + "/*.o"):
         os.unlink(name)
-    os.makedirs(out, exist_ok=True)
     text = kernel.quiet(kernel.make_command(
-        tree, OUT, *checks.SPARSE, "M=" + kernel.MODEL, "MO=" + out,
+        tree, OUT, *checks.SPARSE, kernel.module_source(kernel.MODEL, out),
         *(os.path.basename(name)[:-1] + "o" for name in sources)),
                         "make of ssd_model")
     found = checks.added(checks.findings(text), {})

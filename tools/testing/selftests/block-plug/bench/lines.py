@@ -130,9 +130,8 @@ class Tools:
 def guest_module(variant):
     """Build lines_guest.ko for a kernel built already."""
     where = os.path.join(kernel.output(variant), "lines_guest")
-    os.makedirs(where, exist_ok=True)
     kernel.quiet(kernel.variant_command(
-        variant, "M=" + os.path.join(PLUGIN, "guest"), "MO=" + where,
+        variant, kernel.module_source(os.path.join(PLUGIN, "guest"), where),
         "modules"), "lines_guest for the %s kernel" % variant)
     return os.path.join(where, "lines_guest.ko")
 
