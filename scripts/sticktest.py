@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The USB stick: its shell functions on a made-up machine, and the image booted
-as by firmware, beside two NVMe disks that must be the same afterwards.
-
-A machine that refuses to protect a disk cannot be emulated: there a blockdev
-that refuses takes the place of the real one.
+"""The USB stick, booted as by firmware, beside two NVMe disks that must be the same
+afterwards.
 """
 import argparse
 import glob
@@ -14,8 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
-import traceback
 
 import common
 import guest
@@ -34,206 +29,6 @@ LATE_TIMER = "IO-APIC + timer doesn't work"
 TIMEOUT = 900                   # of a boot; it takes three minutes
 MENU = "Type a number"
 
-# What stands in for programs that change the machine. ROOT/refuses names the
-# devices that cannot be set read-only, ROOT/forgets those that only pretend.
-FAKES = {
-    "blockdev": """\
-name=${2##*/}
-case $1 in
---setro)
-    grep -qsx "$name" "$ROOT/refuses" && exit 1
-    echo 1 >"$ROOT/ro/$name" ;;
---setrw) echo 0 >"$ROOT/ro/$name" ;;
---getro)
-    grep -qsx "$name" "$ROOT/forgets" && { echo 0; exit; }
-    cat "$ROOT/ro/$name" ;;
-esac
-""",
-    "mount": """\
-for dir; do part=$last last=$dir; done
-cp "$ROOT/content/${part##*/}/"* "$dir"
-""",
-    "umount": "rm -f \"$1\"/*\n",
-}
-
-
-class Machine:
-    """A directory that the stick's shell functions take for the machine."""
-
-    def __init__(self, root):
-        self.root = root
-        for name in ("sys/block", "dev", "state", "stick", "mnt", "ro", "bin",
-                     "sys/class/dmi/id", "tmp/out"):
-            os.makedirs(os.path.join(root, name))
-        self.write("stick/id", "plug_policy-1\n")
-        for name, text in FAKES.items():
-            self.write("bin/" + name, text)
-
-    def write(self, name, text):
-        """A file of the machine's."""
-        path = os.path.join(self.root, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        guest.boot.write_text(path, text)
-
-    def read(self, name):
-        """The same, or nothing."""
-        return guest.boot.read_text(os.path.join(self.root, name))
-
-    def disk(self, name, hidden=0, **partitions):
-        """A disk with partitions {name: its name in the table}."""
-        where = "sys/block/%s/" % name
-        self.write(where + "hidden", "%d\n" % hidden)
-        self.write(where + "device/model", "MODEL\n")
-        for part, label in partitions.items():
-            self.write(where + part + "/partition", "1\n")
-            self.write(where + part + "/uevent", "PARTNAME=%s\n" % label)
-        for one in (name, *partitions):
-            self.write("ro/" + one, "0\n")
-
-    def shell(self, code):
-        """Run the stick's functions; (exit code, output)."""
-        sources = "".join(". %s/%s.sh\n" % (stick.HERE, name) for name in (
-            "disks", "talk", "report", "bench"))
-        # Functions, since busybox prefers its own programs to those in PATH.
-        sources += "".join("%s() { sh $ROOT/bin/%s \"$@\"; }\n" % (name, name)
-                           for name in FAKES)
-        done = subprocess.run(
-            ["busybox", "sh", "-c", sources + code], check=False, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, cwd=self.root, timeout=60, env={
-                "ROOT": self.root, "STATE": self.root + "/state",
-                "PATH": os.environ["PATH"]})
-        return done.returncode, done.stdout
-
-    def is_read_only(self, *names):
-        """Whether all of these are."""
-        return all(self.read("ro/" + name) == "1\n" for name in names)
-
-
-# --- shell functions -------------------------------------------------------
-
-def protects_all(machine):
-    """Every disk, with its partitions, but no hidden path."""
-    machine.disk("nvme0n1", nvme0n1p1="root")
-    machine.disk("nvme1c1n1", hidden=1)
-    machine.disk("sda", sda1="photos")
-    machine.shell("protect; protect")
-    assert machine.is_read_only("nvme0n1", "nvme0n1p1", "sda", "sda1")
-    assert machine.read("state/read-only") == "nvme0n1\n"
-    assert not machine.read("state/left")
-
-
-def leaves_alone(machine):
-    """A disk that refuses, one that forgets, one whose partition refuses."""
-    for number in range(4):
-        machine.disk("nvme%dn1" % number, **{"nvme%dn1p1" % number: "root"})
-    machine.write("refuses", "nvme1n1\nnvme3n1p1\n")
-    machine.write("forgets", "nvme2n1\n")
-    machine.shell("protect; rm $ROOT/refuses $ROOT/forgets; protect")
-    assert machine.read("state/read-only") == "nvme0n1\n"
-    assert machine.read("state/left").splitlines() == [
-        "nvme%d" % number + "n1: cannot be set read-only"
-        for number in (1, 2, 3)]
-
-
-def asks_again(machine):
-    """A disk that was protected, and no longer is, is not measured."""
-    machine.disk("nvme0n1")
-    code, _ = machine.shell("plugbench() { echo >$ROOT/measured; }; protect; "
-                         "echo 0 >$ROOT/ro/nvme0n1; measure nvme0n1")
-    assert not code and not machine.read("measured")
-    assert machine.read("state/left") == "nvme0n1: is no longer read-only\n"
-
-
-def finds_stick(machine):
-    """By its name, and only outside NVMe; nothing else becomes writable."""
-    machine.disk("nvme0n1", nvme0n1p2="plug_policy-1")
-    machine.disk("sda", sda2="plug_policy-12")
-    machine.disk("sdb", sdb1="plug_policy-boot", sdb2="plug_policy-1")
-    machine.write("content/sdb2/plug-policy.id", "plug_policy-1\n")
-    code, _ = machine.shell("protect; mount_stick $ROOT/mnt && protect")
-    assert not code and machine.read("mnt/plug-policy.id")
-    assert machine.read("state/stick") == "sdb\n"
-    assert machine.is_read_only("nvme0n1", "nvme0n1p2", "sda", "sda2", "sdb1")
-    assert not machine.is_read_only("sdb") and not machine.is_read_only("sdb2")
-
-
-def refuses_other_stick(machine):
-    """One that has the name, but is another after all."""
-    machine.disk("sda", sda2="plug_policy-1")
-    machine.write("content/sda2/plug-policy.id", "plug_policy-2\n")
-    code, _ = machine.shell("protect; mount_stick $ROOT/mnt")
-    assert code and not machine.read("mnt/plug-policy.id")
-    assert machine.is_read_only("sda", "sda2")
-    assert not machine.read("state/stick")
-
-
-def removes_serials(machine):
-    """What identifies goes, wherever it stands; what is no number stays."""
-    machine.write("sys/class/nvme/nvme0/serial", "S.1/A*[x]23 \n")
-    machine.write("sys/class/dmi/id/board_serial", "Default string\n")
-    machine.write("sys/class/dmi/id/chassis_serial", "   \n\n")
-    machine.write("sys/class/dmi/id/product_serial", "0\n")
-    machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\n")
-    machine.shell("new_run; save a")
-    assert machine.read("mnt/run-1/a") == "x(removed)y 100 Default string\n"
-
-
-def keeps_reports(machine):
-    """Each run has a directory of its own."""
-    machine.shell("new_run")
-    machine.shell("new_run")
-    assert sorted(os.listdir(machine.root + "/mnt")) == ["run-1", "run-2"]
-
-
-def checks_settings(machine):
-    """What plug-policy.conf may say; as Windows writes it, too."""
-    machine.write("mnt/plug-policy.conf", "# RUN=x\r\nRUN=short\r\nROUNDS=12"
-                  "\r\nSECONDS=100\nRUN=all\nROUNDS=0\nFOO=1\n")
-    _, text = machine.shell("check_settings; setting ROUNDS; setting NONE x")
-    assert text == "SECONDS=100\nRUN=all\nROUNDS=0\nFOO=1\n0\nx\n", text
-
-
-def fits_ten_minutes(machine):
-    """The short run, for up to two disks and the one in memory."""
-    for number, form in ((1, "3 2"), (2, "3 2"), (3, "2 2"), (9, "2 1")):
-        _, text = machine.shell("short_form %d" % number)
-        assert text == form + "\n", text
-
-
-def ends_what_hangs(machine):
-    """A command that takes too long is ended, and its code is told."""
-    code, _ = machine.shell("within 2 sleep 60")
-    assert code == 124
-    code, _ = machine.shell("within 20 sh -c 'exit 7'")
-    assert code == 7
-
-
-def notes_writes(machine):
-    """If the kernel counts a write, it is a failure."""
-    machine.write("sys/block/nvme0n1/stat", "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
-    machine.shell("note_end nvme0n1 0 9")
-    assert "8 sectors written" in machine.read("state/failed")
-
-
-FUNCTIONS = [protects_all, leaves_alone, asks_again, finds_stick,
-             refuses_other_stick, removes_serials, keeps_reports,
-             checks_settings, fits_ten_minutes, ends_what_hangs, notes_writes]
-
-
-def try_function(report, test):
-    """One of them."""
-    with tempfile.TemporaryDirectory(dir=stick.OUT) as root:
-        try:
-            test(Machine(root))
-            report.check(True, test.__name__)
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            where = traceback.extract_tb(error.__traceback__)[1]
-            report.check(False, test.__name__, "line %d: %s\n%s" % (
-                where.lineno, where.line, error))
-
-
-# --- booted ----------------------------------------------------------------
 
 def mtools(command, image, *words):
     """A command of mtools on the second partition, as anybody may read it."""
@@ -459,19 +254,14 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--functions", action="store_true",
-                        help="only the shell functions, without the image")
-    only_functions = parser.parse_args().functions
+    parser.parse_args()
     report = tap.Report()
     os.makedirs(stick.OUT, exist_ok=True)
-    for test in FUNCTIONS:
-        try_function(report, test)
-    if not only_functions:
-        with report.must("the image", *guest.ERRORS):
-            stick.build(stick.IMAGE)
-        out = os.path.join(stick.OUT, "test")
-        measures(report, out)
-        fails(report, out)
+    with report.must("the image", *guest.ERRORS):
+        stick.build(stick.IMAGE)
+    out = os.path.join(stick.OUT, "test")
+    measures(report, out)
+    fails(report, out)
     report.exit()
 
 

@@ -109,7 +109,7 @@ show_plan()
 		echo "The report goes to ${RUN##*/} on the stick. Then the" \
 			"machine is switched off."
 		echo
-		echo "It starts in 10 seconds. q and Enter: do not start."
+		echo "It starts in 10 seconds. To stop it, press Enter."
 	} | show
 }
 

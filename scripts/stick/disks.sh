@@ -114,17 +114,30 @@ stick_partition()
 	return 1
 }
 
-# mount_stick DIR: fails if it is not there, or is another after all
+# mount_stick DIR: fails if it is not there, or is another after all. It is
+# written to only once that is known.
 mount_stick()
 {
 	found=$(stick_partition) || return 1
 	disk=${found%/*} part=$DEV/${found#*/}
-	echo "$disk" >"$STATE/stick"
-	blockdev --setrw "$DEV/$disk" && blockdev --setrw "$part" &&
-		mount -t vfat -o noatime,nosuid,nodev,noexec "$part" "$1" &&
-		cmp -s "$1/plug-policy.id" "$ID_FILE" && return
+	mount -t vfat -o ro,noatime,nosuid,nodev,noexec "$part" "$1" || return 1
+	if cmp -s "$1/plug-policy.id" "$ID_FILE"; then
+		echo "$disk" >"$STATE/stick"
+		blockdev --setrw "$DEV/$disk" && blockdev --setrw "$part" &&
+			mount -o remount,rw "$part" "$1" && return
+	fi
 	umount "$1" 2>/dev/null
 	rm -f "$STATE/stick"
 	set_read_only "$disk" || :
 	return 1
+}
+
+# settled: the stick is there, and each NVMe controller has come up or given up.
+# What has come by now is protected before the stick becomes writable.
+settled()
+{
+	protect
+	[ -e "$STATE/stick" ] || mount_stick "$STICK" || return 1
+	! cat "$SYS"/class/nvme/nvme*/state 2>/dev/null |
+		grep -qE 'new|connecting|resetting'
 }

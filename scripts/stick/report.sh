@@ -52,10 +52,12 @@ identifiers()
 } 2>/dev/null
 
 # removals: a sed script that takes them out. What is short, or means "none", is
-# no such number, and may be part of another word.
+# no such number, and may be part of another word. The longest first: a short one
+# may be the beginning of another.
 removals()
 {
-	identifiers | sort -u | while read -r number; do
+	identifiers | sort -u | awk '{ print length, $0 }' | sort -rn |
+	while read -r _ number; do
 		case $number in
 		"" | ? | ?? | ??? | ???? | ????? | *[Nn]one* | *[Dd]efault* | \
 			*[Ff]illed* | *[Ss]pecified* | *[Uu]nknown*) continue ;;

@@ -16,14 +16,6 @@
 MENU_SECONDS=30
 FIND_SECONDS=60
 
-# settled: the stick is there, and each NVMe controller has come up or given up
-settled()
-{
-	[ -e "$STATE/stick" ] || mount_stick "$STICK" || return 1
-	! cat "$SYS"/class/nvme/nvme*/state 2>/dev/null |
-		grep -qE 'new|connecting|resetting'
-}
-
 # find_disks: they turn up one after the other
 find_disks()
 {
@@ -31,7 +23,6 @@ find_disks()
 	until settled || [ "$left" = 0 ]; do
 		[ $((left % 10)) != 0 ] ||
 			say "Waiting for the stick and for NVMe disks, $left s."
-		protect
 		sleep 1
 		left=$((left - 1))
 	done
@@ -70,9 +61,10 @@ run()
 	protect
 	choose_form "$1" "$(echo null "$(measured)" | wc -w)"
 	plan
+	drain
 	show_plan
-	if [ "$(ask 10)" = q ]; then
-		fail "stopped before it began, with q"
+	if [ -n "$(ask 10)" ]; then
+		fail "stopped by the user before it began"
 		return
 	fi
 	for name in $names; do
@@ -87,6 +79,7 @@ if ! [ -e "$STATE/stick" ]; then
 fi
 chosen=$(choice)
 while [ "$chosen" = shell ]; do
+	protect
 	shells
 	chosen=$(menu "$MENU_SECONDS")
 done

@@ -20,6 +20,15 @@ say()
 	printf '%s\n' "$*" | show
 }
 
+# drain: forgets what was typed ahead, on any console
+drain()
+{
+	for tty in $CONSOLES; do
+		timeout 1 cat "${ROOT-}/dev/$tty" >/dev/null 2>&1 &
+	done
+	sleep 1
+}
+
 # ask SECONDS: prints what was typed first, on any console; nothing if nothing
 # was in time
 ask()
