@@ -13,7 +13,8 @@ CPU = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32", "seq4k-s32",
        "onecore-peak"]
 DEVICE = ["rand4k-s32", "seq4k-s32", "seq128k-s32", "mix70-s32",
           "phase-change", "rand4k-qd32-wait", "rand4k-qd4"]
-RFC_ERA = [("rfcera", "always"), ("rfcera", "nomerges2")]
+RFC_ERA = [] if rfc.ERA == "unpatched" else [
+    (rfc.ERA, "always"), (rfc.ERA, "nomerges2")]
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
