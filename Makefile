@@ -9,6 +9,15 @@ BENCH	:= tools/testing/selftests/block-plug/bench
 TORTURE	:= tools/testing/selftests/block-plug/torture
 export KVER KSRC FROM ACCEL BLKTESTS SETUP
 
+# What is refused is refused before anything is installed.
+KVERS := $(patsubst patches/%/source,%,$(wildcard patches/*/source))
+ifeq ($(filter $(KVER),$(KVERS)),)
+$(error KVER=$(KVER): no series is for that; accepted: $(KVERS))
+endif
+ifeq ($(filter lean cloud,$(or $(FLAVOUR),lean))$(wildcard $(FLAVOUR)),)
+$(error FLAVOUR=$(FLAVOUR): accepted: lean, cloud, a configuration file)
+endif
+
 .PHONY: help setup run bench sim audit check kernel tree refresh kunit \
 	selftest series branch bisect each-commit figures matrix torture lint \
 	shell blktests tags deb deb-test rpm debian-patches roll-test stick \
@@ -80,8 +89,9 @@ help:
 	@echo '  ARGS="a b"    arguments of "bisect" and "matrix"; see ARGS=--help'
 	@echo '  FROM="N <m>"  author of the mails that "series" writes'
 
+# WHAT: the groups of setup.sh that a verb needs, if not all
 setup:
-	@sh scripts/setup.sh
+	@sh scripts/setup.sh $(WHAT)
 
 tree:
 	@sh scripts/setup.sh tree
@@ -136,8 +146,8 @@ selftest: $(if $(SECTION),setup series,$(if $(UML),setup tree,kernel))
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(if $(UML),--uml) \
 		$(if $(SECTION),--section '$(SECTION)') $(TESTS)
 
-each-commit bisect: tree
-	@sh scripts/setup.sh each-commit
+each-commit bisect: WHAT = each-commit
+each-commit bisect: setup tree
 	@python3 scripts/bisect_series.py $(ARGS)
 
 matrix: setup tree
@@ -154,23 +164,26 @@ lint: setup series
 shell: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) --shell
 
+deb: WHAT = kernel deb
+rpm: WHAT = kernel rpm
 deb rpm: setup tree
-	@sh scripts/setup.sh $@
 	@$(if $(filter deb,$@),sh scripts/setup.sh lintian || true)
 	@python3 scripts/packages.py $@ --flavour '$(or $(FLAVOUR),lean)'
 
-deb-test: deb
+deb-test: WHAT = all deb
+deb-test: setup deb
 	@python3 scripts/debtest.py
 
-debian-patches: tree
-	@sh scripts/setup.sh deb
+debian-patches: WHAT = tree deb
+debian-patches: setup tree
 	@python3 scripts/debian_patches.py $(ARGS)
 
 roll-test: setup tree
 	@python3 scripts/plugrolltest.py
 
+stick: WHAT = kernel stick
+stick-test: WHAT = all stick
 stick stick-test: setup tree
-	@sh scripts/setup.sh stick
 	@python3 scripts/$(subst stick-test,sticktest,$@).py
 
 check: $(if $(filter-out help,$(or $(GROUPS),all)),setup)

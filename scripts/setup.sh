@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# setup.sh [all|tree|each-commit|deb|lintian|rpm|stick]: makes sure that what a
-# verb needs is there.
+# setup.sh [all|kernel|tree|each-commit|deb|lintian|rpm|stick]...: makes sure that
+# what verbs need is there.
 #
-# all, the default, is what "make check" needs; the others are what the verbs of
-# these names need besides. On Debian what is missing is installed, by package
+# all, the default, is what "make check" needs; kernel is what a build needs; the
+# others are what the verbs of these names need besides. On Debian what is missing is installed, by package
 # name; elsewhere, or where we may not, it is named. Nothing that is installed is
 # upgraded or removed for it, and nothing under /etc is changed by us.
 # SETUP=no: nothing is installed, only named.
@@ -31,9 +31,9 @@ others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
 	linux-perf=perf mandoc"
 
-deb="debhelper=dh mmdebstrap libdw-dev=/usr/include/dwarf.h
-	dpkg-dev=dpkg-buildpackage quilt e2fsprogs=mke2fs"
-stick="zstd fdisk=sfdisk dosfstools=mkfs.vfat mtools=mcopy
+deb="debhelper=dh mmdebstrap uidmap=newuidmap libdw-dev=/usr/include/dwarf.h
+	dpkg-dev=dpkg-buildpackage fakeroot quilt e2fsprogs=mke2fs"
+stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk dosfstools=mkfs.vfat mtools=mcopy
 	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
 
 wanted() {
@@ -41,6 +41,7 @@ wanted() {
 	[ -n "${KSRC:-}" ] || echo "$debian_source"
 	case $1 in
 	tree) ;;
+	kernel) echo "$compile ccache" ;;
 	each-commit) echo "$compile $each_commit" ;;
 	all) echo "$compile $each_commit $others" ;;
 	deb) echo "$deb" ;;
@@ -48,8 +49,8 @@ wanted() {
 	rpm) echo "rpm=rpmbuild" ;;
 	stick) echo "$stick" ;;
 	*)
-		die "'$1' is unknown; accepted: all, tree, each-commit, deb," \
-			"lintian, rpm, stick"
+		die "'$1' is unknown; accepted: all, kernel, tree, each-commit," \
+			"deb, lintian, rpm, stick"
 		;;
 	esac
 }
@@ -164,10 +165,16 @@ install_packages() {
 	step "installed: $missing"
 }
 
-what=${1:-all}
-wanted "$what" >/dev/null
+case ${SETUP:=yes} in
+yes | no) ;;
+*) die "SETUP=$SETUP is unknown; accepted: yes, no" ;;
+esac
+[ $# -gt 0 ] || set -- all
+for what; do
+	wanted "$what" >/dev/null
+done
 PATH=$PATH:/usr/sbin:/sbin
-missing=$(missing "$what" | tr '\n' ' ')
+missing=$(for what; do missing "$what"; done | sort -u | tr '\n' ' ')
 missing=${missing% }
 [ -n "$missing" ] || exit 0
 if ! is_debian; then
@@ -176,7 +183,7 @@ if ! is_debian; then
 	die "this is not a Debian system (12 and 13 are supported);" \
 		"install what corresponds to these packages: $missing"
 fi
-[ "${SETUP:-yes}" != no ] || die "SETUP=no installs nothing; what is missing:" \
+[ "$SETUP" != no ] || die "SETUP=no installs nothing; what is missing:" \
 	"$missing"
 as=$(root_prefix) || die "packages are missing and this user may not install" \
 	"them; as root: apt-get install -y --no-install-recommends $missing"

@@ -206,6 +206,16 @@ case "$*" in *--simulate*)
         self.assertIn("which is for you to decide: perl", text)
         self.assertNotIn("--yes", calls)
 
+    def test_what_is_refused(self):
+        """Nothing is looked for, and it says what is accepted."""
+        self.apt("")
+        for env, args in ({"SETUP": "No"}, ()), ({}, ("tree", "everything")):
+            status, text = run("setup.sh", *args, **env, PATH=self.bin + ":"
+                               + os.environ["PATH"])
+            self.assertEqual(status, 1, text)
+            self.assertRegex(text, "accepted: (yes, no|all, kernel)")
+        self.assertFalse(os.path.exists(self.log))
+
     def test_no_means_no(self):
         """SETUP=no calls nothing and names all."""
         self.apt("")
