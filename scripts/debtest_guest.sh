@@ -86,14 +86,15 @@ is_exported() {
 	grep -q '^plugstat_requests_total{disk="nvme0n1"}' $textfile
 }
 
-# Stopping the timer ends the counting that it wanted.
+# Stopping the timer ends the counting that it wanted. It is left enabled.
 timer_exports() {
 	mkdir -p ${textfile%/*} && echo >$textfile || return
 	systemctl start plugstat-textfile.timer && soon counting_is 1 || return
 	soon is_exported
 	cat $textfile
 	systemctl stop plugstat-textfile.timer && soon counting_is 0 &&
-		is_exported && rm -r /var/lib/prometheus
+		is_exported || return
+	systemctl enable --now plugstat-textfile.timer && soon counting_is 1
 }
 
 # Their library is compiled by whoever runs it as root.
@@ -137,6 +138,19 @@ tmpfiles_work() {
 	systemd-tmpfiles --create --boot /run/plug-policy.conf && is_adaptive
 }
 
+# It is left kept, too.
+mode_is_kept() {
+	echo always >$policy
+	plugroll keep adaptive nvme0n1 && is_adaptive
+}
+
+# is_undone: what was left enabled and kept is so no more
+is_undone() {
+	grep . $policy $counted
+	grep -qF '[always]' $policy && counting_is 0 && ! [ -e $textfile ] &&
+		rm -r /var/lib/prometheus
+}
+
 purge() {
 	# shellcheck disable=SC2046 # a word per package
 	dpkg --purge $(cat "$here/packages")
@@ -160,8 +174,10 @@ ok "the other tools start" tools_run
 ok "the manual has the pages" pages_show
 ok "the udev rule works once it is uncommented" rule_works
 ok "the line for tmpfiles works once it is uncommented" tmpfiles_work
+ok "a mode is kept" mode_is_kept
 ok "the files are those of the packages" dpkg --verify
 ok "the packages can be removed" purge
+ok "what was kept and enabled is so no more" is_undone
 ok "nothing is left of them" nothing_left
 echo "verdict exit 0" >&3
 # systemd, told so on the kernel's command line, switches the guest off

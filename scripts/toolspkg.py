@@ -48,16 +48,22 @@ Description: {SUMMARY}
 
 # what root runs leaves its compiled library
 COMPILED = "usr/share/%s/plugtools/__pycache__" % NAME
-TIMER = "plugstat-textfile.timer"
+# as {TAKE_BACK}: packaging/remove.sh
 PRERM = """\
 #!/bin/sh
 set -e
-rm -rf /%s
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-	deb-systemd-invoke stop %s
-	deb-systemd-helper purge %s
+if [ "$1" = remove ]; then
+{TAKE_BACK}
 fi
-""" % (COMPILED, TIMER, TIMER)
+rm -rf /{COMPILED}
+"""
+POSTRM = """\
+#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload || :
+fi
+"""
 
 SPEC = """\
 Name: {NAME}
@@ -82,11 +88,15 @@ cp -a {root}/. %{{buildroot}}
 
 %preun
 if [ "$1" = 0 ]; then
+{TAKE_BACK}
 	rm -rf /{COMPILED}
-	systemctl --no-reload disable --now {TIMER} 2>/dev/null || :
 fi
 
+%postun
+systemctl daemon-reload 2>/dev/null || :
+
 %files
+{directories}
 {files}
 """
 
@@ -168,6 +178,19 @@ def settle(root, seconds):
                   "@%d" % seconds, "{}", "+"], "touch")
 
 
+def take_back():
+    """What is to be done before the files go, for a script of a package."""
+    lines = text_of("remove.sh").partition("set -e\n")[2].splitlines()
+    return "\n".join("\t" + line for line in lines)
+
+
+def own_directories(root):
+    """Those that no package has which must be there."""
+    tops = (os.path.join("/", os.path.relpath(top, root))
+            for top, _, _ in os.walk(root))
+    return [top for top in sorted(tops) if re.search("/plug-policy|/tuned", top)]
+
+
 def write_control(root):
     """What dpkg wants to know."""
     paths = files(root)
@@ -185,7 +208,9 @@ def write_control(root):
                               for line in DESCRIPTION.split("\n")))
     write(root, "DEBIAN/control", control.encode())
     write(root, "DEBIAN/md5sums", sums.encode())
-    write(root, "DEBIAN/prerm", PRERM.encode(), 0o755)
+    write(root, "DEBIAN/prerm", PRERM.format(
+        TAKE_BACK=take_back(), COMPILED=COMPILED).encode(), 0o755)
+    write(root, "DEBIAN/postrm", POSTRM.encode(), 0o755)
 
 
 def build_deb(root, where):
@@ -207,10 +232,11 @@ def build_rpm(root, where):
     spec = os.path.join(where, NAME + ".spec")
     with open(spec, "w", encoding="utf-8") as out:
         out.write(SPEC.format(
-            NAME=NAME, COMPILED=COMPILED, TIMER=TIMER, SUMMARY=SUMMARY,
-            DESCRIPTION=DESCRIPTION, version=version, revision=revision,
-            root=root,
-            files="\n".join(files(root))))
+            NAME=NAME, COMPILED=COMPILED, TAKE_BACK=take_back(),
+            SUMMARY=SUMMARY, DESCRIPTION=DESCRIPTION, version=version,
+            revision=revision, root=root, files="\n".join(files(root)),
+            directories="\n".join("%dir " + path
+                                  for path in own_directories(root))))
     command = " ".join([
         "SOURCE_DATE_EPOCH=%d" % seconds, "rpmbuild", "-bb", *RPM_OPTIONS,
         "--define='_topdir %s/o-tools'" % where,

@@ -163,7 +163,15 @@ class Staged(unittest.TestCase):
             pass
         self.assertGreater(len(files(self.root)), 20)
         make("uninstall", **self.where)
-        self.assertEqual(os.listdir(self.root), [])
+        self.assertEqual(files(self.root), [])
+        self.assertEqual([top for top, _, _ in os.walk(self.root)
+                          if "plug-policy" in top], [])
+
+    def test_uninstall_leaves_directories_of_others(self):
+        os.makedirs(self.root + "/usr/share/man/man8")
+        make("install", **self.where)
+        make("uninstall", **self.where)
+        self.assertTrue(os.path.isdir(self.root + "/usr/share/man/man8"))
 
     def test_uninstall_leaves_what_is_not_ours(self):
         make("install", **self.where)
