@@ -18,23 +18,26 @@ SECURITY = os.environ.get("DEBIAN_SECURITY") or \
     "http://security.debian.org/debian-security"
 
 
-def suites():
-    """Of Debian, that have this kernel."""
+HELPER = "/usr/lib/apt/apt-helper"
+
+
+def named(name):
+    """What patches/<version>/source says of the kernel's source."""
     with open(PATCHES / "source", encoding="ascii") as text:
-        return re.search(r'^suites="(.*)"', text.read(), re.M)[1].split()
+        return re.search(r'^%s="?([^"\n]*)' % name, text.read(), re.M)[1]
 
 
 def write_sources(path):
     """One of apt's files."""
     with open(path, "w", encoding="ascii") as out:
-        for suite in suites():
+        for suite in named("suites").split():
             out.write("Types: deb\nURIs: %s\nSuites: %s\n"
                       "Components: main\nSigned-By: %s\n\n" % (
                           SECURITY if suite.endswith("-security") else MIRROR,
                           suite, KEYRING))
 
 
-def apt(*args):
+def apt(*args, program="apt-get"):
     """Run apt-get where STATE is. Its own user cannot write below a home."""
     options = {
         "Dir::Etc::sourcelist": STATE + "/src.sources",
@@ -45,9 +48,9 @@ def apt(*args):
         "Acquire::AllowInsecureRepositories": "false",
         "Acquire::Retries": "3"}
     lines = []
-    what = "apt-get " + " ".join(args)
+    what = os.path.basename(program) + " " + " ".join(args)
     with common.clock(lambda seconds: "%s: %d s" % (what, seconds)):
-        code = common.run(["apt-get", *("-o%s=%s" % option for option
+        code = common.run([program, *("-o%s=%s" % option for option
                                         in options.items()), *args],
                           lines.append, cwd=STATE)
     if code:
@@ -67,15 +70,39 @@ def fetch(what, *args):
     return glob.glob(os.path.join(STATE, what))[0]
 
 
+def from_pool(name, sha256):
+    """The pinned version of a package, where it stays for longer than in a
+    suite; its path."""
+    deb = "%s_%s_amd64.deb" % (name, named("pinned"))
+    for pool in MIRROR + "/pool", SECURITY + "/pool/updates":
+        try:
+            apt("download-file", "%s/main/l/linux/%s" % (pool, deb),
+                os.path.join(STATE, deb), "SHA256:" + sha256, program=HELPER)
+            return os.path.join(STATE, deb)
+        except kernel.BuildError as error:
+            failed = error
+    raise failed
+
+
+def config_package():
+    """Debian's configurations: a suite's, else the pinned ones."""
+    name = "linux-config-" + BASE
+    try:
+        return fetch(name + "_*.deb", "download", name)
+    except kernel.BuildError as error:
+        print("%s\ntaking %s %s from the pool" % (error, name,
+                                                 named("pinned")))
+    return from_pool(name, named("config_sha256"))
+
+
 def cloud_config(member, path):
     """Writes a configuration of Debian's, one of package linux-config."""
     kept = os.path.join(kernel.CACHE,
                         "%s-%s" % (BASE, os.path.basename(member)))
     if not os.path.exists(kept):
-        name = "linux-config-" + BASE
-        deb = fetch(name + "_*.deb", "download", name)
-        tar = subprocess.run(["dpkg-deb", "--fsys-tarfile", deb], check=True,
-                             stdout=subprocess.PIPE).stdout
+        tar = subprocess.run(
+            ["dpkg-deb", "--fsys-tarfile", config_package()], check=True,
+            stdout=subprocess.PIPE).stdout
         found = subprocess.run(["tar", "-xO", "./" + member], check=True,
                                input=tar, stdout=subprocess.PIPE).stdout
         with open(kept + ".new", "wb") as out:
