@@ -34,6 +34,15 @@ WANTED = {"deb": ["linux-image-*.deb", "linux-headers-*.deb"],
 STEPS = {"lean": 3500, "cloud": 6500}
 
 
+def revision():
+    """Of packages: how many commits we have, so that apt sees an upgrade."""
+    try:
+        return kernel.quiet(["git", "-C", kernel.ROOT, "rev-list", "--count",
+                             "HEAD"], "git rev-list").strip()
+    except kernel.BuildError:       # no checkout
+        return "1"
+
+
 class Flavour:
     """A configuration of the kernel, and what is built of it."""
 
@@ -93,7 +102,8 @@ class Flavour:
         if self.form == "rpm":
             return ["binrpm-pkg", "RPMOPTS=" + " ".join(toolspkg.RPM_OPTIONS)]
         name, mail = toolspkg.AUTHOR
-        return ["bindeb-pkg", "KDEB_PKGVERSION=%s+plugpolicy-1" % version,
+        return ["bindeb-pkg",
+                "KDEB_PKGVERSION=%s+plugpolicy-%s" % (version, revision()),
                 "KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=" + name,
                 "DEBEMAIL=" + mail, "DEB_BUILD_OPTIONS=terse"]
 
