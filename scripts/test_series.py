@@ -110,7 +110,8 @@ class Fixture:
 
     def env(self, **extra):
         env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        env.pop("FROM", None)
+        for name in "FROM", "KVER":
+            env.pop(name, None)
         env.update(ME, PLUG_POLICY_ROOT=str(self.root), PLUG_POLICY_BUILD=str(self.root / "build"),
                    KSRC=str(self.ksrc))
         return {**env, **extra}
