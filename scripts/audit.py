@@ -73,7 +73,7 @@ def goal(workload):
             lambda got, base: cost.within(got, ratio, base))
 
 
-FIFO = "6.13 (e70c301faece)"
+FIFO = "6.13, 6.12.y (e70c301faece)"
 BATCHES = "5.16 (47c122e35d7e)"
 SBITMAP = "5.16 (9672b0d43782)"
 QUEUE_RQS = "5.17 (->queue_rqs)"
@@ -255,20 +255,31 @@ def record(case, found):
     return {"case": "%s: %s" % (case.name, case.text),
             "expected": case.limit[0], "base": found["base"][case.name],
             "patched": found["patched"][case.name], "unit": case.unit,
+            "in": {kernel.KVER: has_finding(case, found)},
             "since": case.since, "reproducer": case.reproducer}
 
 
 # --- what is printed -------------------------------------------------------
 
+def has_finding(case, found):
+    """Does this kernel have what the case found, unpatched?"""
+    base = found["base"][case.name]
+    if case.since == SUM:
+        return "-"
+    works = case.since in ("works", "refuted") or case.limit[1](base, base)
+    return "no" if works else "yes"
+
+
 def table(found):
     """The cases, one per line."""
-    rows = [("case", "expected", "unpatched", "patched", "unit", "since",
-             "reproducer", "")]
+    rows = [("case", "expected", "unpatched", "patched", "unit",
+             "in " + kernel.KVER, "since", "reproducer", "")]
     for case in CASES:
         rows.append((case.text, case.limit[0],
                      "%g" % found["base"][case.name],
-                     "%g" % found["patched"][case.name], case.unit, case.since,
-                     case.reproducer, "" if judge(case, found) else "FAILED"))
+                     "%g" % found["patched"][case.name], case.unit,
+                     has_finding(case, found), case.since, case.reproducer,
+                     "" if judge(case, found) else "FAILED"))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(
