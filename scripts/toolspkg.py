@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 
+import common
 import kernel
 
 TOOLS = os.path.join(kernel.ROOT, "tools/block")
@@ -251,7 +252,9 @@ def build(form):
     """The package, in build/deb or build/rpm; its path."""
     where = os.path.join(kernel.BUILD, form)
     root = os.path.join(where, "tools-root")
-    stage(root)
-    path = (build_deb if form == "deb" else build_rpm)(root, where)
-    shutil.rmtree(root)
+    os.makedirs(where, exist_ok=True)
+    with common.locked(root + ".lock"):
+        stage(root)
+        path = (build_deb if form == "deb" else build_rpm)(root, where)
+        shutil.rmtree(root)
     return path
