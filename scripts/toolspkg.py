@@ -252,7 +252,6 @@ def build(form):
     """The package, in build/deb or build/rpm; its path."""
     where = os.path.join(kernel.BUILD, form)
     root = os.path.join(where, "tools-root")
-    os.makedirs(where, exist_ok=True)
     with common.locked(root + ".lock"):
         stage(root)
         path = (build_deb if form == "deb" else build_rpm)(root, where)
