@@ -21,12 +21,20 @@ tags_disk()
 	echo none >"/sys/block/$1/queue/scheduler"
 }
 
-# count NAME EVENT: from now on, in a trace buffer of its own
+# count NAME EVENT [FUNCTION]: from now on, in a trace buffer of its own; calls of
+# the function where the kernel does not have the event
 count()
 {
-	[ -d "$T/instances/$1" ] || mkdir "$T/instances/$1" || return 1
-	echo >"$T/instances/$1/trace" &&
-		echo 1 >"$T/instances/$1/events/$2/enable"
+	local own="$T/instances/$1"
+
+	[ -d "$own" ] || mkdir "$own" || return 1
+	echo >"$own/trace" || return 1
+	if [ -d "$own/events/$2" ] || [ -z "${3-}" ]; then
+		echo 1 >"$own/events/$2/enable"
+	else
+		echo "$3" >"$own/set_ftrace_filter" &&
+			echo function >"$own/current_tracer"
+	fi
 }
 
 # count_of NAME: the events, also those that the buffer has no room for
@@ -68,7 +76,7 @@ tags_cell()
 		{ [ "$2" = 0 ] || tags_disk tags1 "$2" "$3"; } || return 1
 	options_of "$5" "$6"
 	count punts io_uring/io_uring_queue_async_work &&
-		count sleeps block/block_rq_tag_wait &&
+		count sleeps block/block_rq_tag_wait sbitmap_prepare_to_wait &&
 		tasks "$4" -a $access || return 1
 	punts=$(count_of punts) sleeps=$(count_of sleeps)
 	rmdir $NULLB/tags*
