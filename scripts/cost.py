@@ -40,7 +40,7 @@ GOALS = {"rand4k-s32": 1.006, "rand4k-s128": 0.946,
          "shared-rand4k-s32": 0.915, "depth64-rand4k-s32": 0.930,
          "two-rand4k-s32": 0.936, "libaio-seq4k-s32": 1.005}
 if kernel.KVER == "6.12":
-    GOALS.update({"rand4k-s128": 0.948, "libaio-rand4k-s32": 0.954,
+    GOALS.update({"rand4k-s128": 0.948, "libaio-rand4k-s32": 0.957,
                   "depth64-rand4k-s32": 0.935})
 KERNELS = ["base", "batching", "patched"]
 JOB = """set -e

@@ -78,15 +78,6 @@ class Checking(unittest.TestCase):
                                                     ["a", "1", "s", "about"]))
         self.assertFalse(os.path.exists(self.ran))
 
-    def test_extra(self):
-        """Such a group runs when it is named, not with the others."""
-        extra = shell("echo ok 1 x; echo ok 2 y")._replace(extra=True)
-        for wanted, count in (("", 1), ("b", 2), ("a b", 3)):
-            _, lines = self.main(wanted, a=shell("echo ok 1 x"), b=extra)
-            self.assertEqual(lines[-1],
-                             "%d passed, 0 failed, 0 skipped" % count)
-        self.assertIn("about, only if named", self.main("help", b=extra)[1][1])
-
     def test_prepares_what_is_needed(self):
         """No more than the groups need; what fails is a failure."""
         self.assertEqual(self.main(a=shell("echo ok 1 x", "one"))[0], 0)
