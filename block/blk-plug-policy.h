@@ -74,8 +74,8 @@ int blk_plug_policy_parse(const char *text);
  * with the next flush.  The queue is not frozen.
  *
  * Context: Process context, may sleep.  Takes cpus_read_lock(), so no
- *	queue may be frozen and q->elevator_lock must not be held.  For
- *	%BLK_PLUG_POLICY_ADAPTIVE, hold q->tag_set->update_nr_hwq_lock.
+ *	queue may be frozen, and the lock of the elevator must not be held.
+ *	For %BLK_PLUG_POLICY_ADAPTIVE, hold q->tag_set->update_nr_hwq_lock.
  * Return: 0, or -ENOMEM, with nothing changed.
  */
 int blk_plug_policy_set(struct request_queue *q,

@@ -170,7 +170,11 @@ static void blk_plug_stat_clear(struct blk_plug_stat *stat)
 
 void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
+	/*
+	 * The queue may be frozen.  Per-CPU memory has a mutex, whose holder may
+	 * wait for I/O whatever we say, so do not wait for that either.
+	 */
+	gfp_t gfp = GFP_NOWAIT;
 	unsigned int mode = hctx->queue->plug_stat_mode;
 
 	/* if there is no memory, this one is not counted */
@@ -264,8 +268,8 @@ static void blk_plug_stat_disable(struct request_queue *q)
 
 /*
  * Counting starts from 0 with nothing in flight, so the queue is frozen for a
- * moment.  Takes cpus_read_lock(), so no queue may be frozen already and
- * q->elevator_lock must not be held.
+ * moment.  Takes cpus_read_lock(), so no queue may be frozen already, and the
+ * lock of the elevator must not be held.
  */
 static int blk_plug_stat_set(struct request_queue *q,
 			     enum blk_plug_stat_mode mode)
