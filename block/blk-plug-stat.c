@@ -170,11 +170,7 @@ static void blk_plug_stat_clear(struct blk_plug_stat *stat)
 
 void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	/*
-	 * The queue may be frozen.  Per-CPU memory has a mutex, whose holder may
-	 * wait for I/O whatever we say, so do not wait for that either.
-	 */
-	gfp_t gfp = GFP_NOWAIT;
+	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
 	unsigned int mode = hctx->queue->plug_stat_mode;
 
 	/* if there is no memory, this one is not counted */
