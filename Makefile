@@ -89,9 +89,19 @@ help:
 	@echo '  ARGS="a b"    arguments of "bisect" and "matrix"; see ARGS=--help'
 	@echo '  FROM="N <m>"  author of the mails that "series" writes'
 
-# WHAT: the groups of setup.sh that a verb needs, if not all
+# The groups of setup.sh that a verb needs, if not those of "make check"
+NEEDS_deb := kernel deb
+NEEDS_deb-test := all deb deb-test
+NEEDS_rpm := kernel rpm
+NEEDS_debian-patches := tree debian-patches
+NEEDS_stick := kernel stick
+NEEDS_stick-test := all stick
+NEEDS_each-commit := each-commit
+NEEDS_bisect := each-commit
+
 setup:
-	@sh scripts/setup.sh $(WHAT)
+	@sh scripts/setup.sh $(sort $(foreach goal,$(or $(MAKECMDGOALS),all),\
+		$(or $(NEEDS_$(goal)),all)))
 
 tree:
 	@sh scripts/setup.sh tree
@@ -146,7 +156,6 @@ selftest: $(if $(SECTION),setup series,$(if $(UML),setup tree,kernel))
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(if $(UML),--uml) \
 		$(if $(SECTION),--section '$(SECTION)') $(TESTS)
 
-each-commit bisect: WHAT = each-commit
 each-commit bisect: setup tree
 	@python3 scripts/bisect_series.py $(ARGS)
 
@@ -164,25 +173,19 @@ lint: setup series
 shell: kernel
 	@python3 scripts/selftest.py $(if $(DEBUG),--debug) --shell
 
-deb: WHAT = kernel deb
-rpm: WHAT = kernel rpm
 deb rpm: setup tree
 	@$(if $(filter deb,$@),sh scripts/setup.sh lintian || true)
 	@python3 scripts/packages.py $@ --flavour '$(or $(FLAVOUR),lean)'
 
-deb-test: WHAT = all deb
 deb-test: setup deb
 	@python3 scripts/debtest.py
 
-debian-patches: WHAT = tree deb
 debian-patches: setup tree
 	@python3 scripts/debian_patches.py $(ARGS)
 
 roll-test: setup tree
 	@python3 scripts/plugrolltest.py
 
-stick: WHAT = kernel stick
-stick-test: WHAT = all stick
 stick stick-test: setup tree
 	@python3 scripts/$(subst stick-test,sticktest,$@).py
 

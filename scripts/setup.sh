@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# setup.sh [all|kernel|tree|each-commit|deb|lintian|rpm|stick]...: makes sure that
-# what verbs need is there.
+# setup.sh [GROUP...]: makes sure that what verbs need is there.
 #
 # all, the default, is what "make check" needs; kernel is what a build needs; the
-# others are what the verbs of these names need besides. On Debian what is missing is installed, by package
-# name; elsewhere, or where we may not, it is named. Nothing that is installed is
-# upgraded or removed for it, and nothing under /etc is changed by us.
+# others are what the verbs of these names need besides. On Debian what is
+# missing is installed, by package name; elsewhere, or where we may not, it is
+# named. Nothing that is installed is upgraded or removed for it, and nothing
+# under /etc is changed by us.
 # SETUP=no: nothing is installed, only named.
 set -eu
 
@@ -31,8 +31,8 @@ others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
 	linux-perf=perf mandoc"
 
-deb="debhelper=dh mmdebstrap uidmap=newuidmap libdw-dev=/usr/include/dwarf.h
-	dpkg-dev=dpkg-buildpackage fakeroot quilt e2fsprogs=mke2fs"
+deb="debhelper=dh libdw-dev=/usr/include/dwarf.h dpkg-dev=dpkg-buildpackage"
+deb_test="mmdebstrap uidmap=newuidmap fakeroot e2fsprogs=mke2fs"
 stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk dosfstools=mkfs.vfat mtools=mcopy
 	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
 
@@ -45,12 +45,14 @@ wanted() {
 	each-commit) echo "$compile $each_commit" ;;
 	all) echo "$compile $each_commit $others" ;;
 	deb) echo "$deb" ;;
+	deb-test) echo "$deb_test" ;;
+	debian-patches) echo quilt ;;
 	lintian) echo lintian ;;
 	rpm) echo "rpm=rpmbuild" ;;
 	stick) echo "$stick" ;;
 	*)
 		die "'$1' is unknown; accepted: all, kernel, tree, each-commit," \
-			"deb, lintian, rpm, stick"
+			"deb, deb-test, debian-patches, lintian, rpm, stick"
 		;;
 	esac
 }
@@ -74,11 +76,11 @@ installed_packages() {
 		sed -n 's/^installed //p'
 }
 
-# missing WHAT: packages, each once. All of Debian's are wanted for "all": a
-# program of the same name may be another, busybox without its static linking.
+# missing WHAT: packages, each once. Debian's own are wanted where a program of the
+# same name may be another: busybox without its static linking.
 missing() {
 	items=$(wanted "$1") have=
-	if [ "$1" = all ] && is_debian; then
+	if { [ "$1" = all ] || [ "$1" = stick ]; } && is_debian; then
 		# shellcheck disable=SC2086 # one word per item
 		have=$(installed_packages "$(printf '%s\n' $items | sed 's/=.*//')") || :
 		for item in $items; do
