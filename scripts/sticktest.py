@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The USB stick, booted as by firmware, beside two NVMe disks that must be the same
-afterwards.
+"""The USB stick, booted as by firmware, beside two NVMe disks, which must be the
+same afterwards.
 """
 import argparse
 import glob

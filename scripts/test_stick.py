@@ -194,7 +194,7 @@ class Functions(unittest.TestCase):
         machine.write("sys/class/dmi/id/board_serial", "Default string\n")
         machine.write("sys/class/dmi/id/chassis_serial", "   \n\n")
         machine.write("sys/class/dmi/id/product_serial", "0\n")
-        machine.write("sys/class/nvme/nvme1/serial", "ABCDEF12\n")
+        machine.write("sys/class/nvme/nvme1/serial", "ABCDEF12            \n")
         machine.write("sys/class/nvme/nvme2/serial", "ABCDEF12-345\n")
         machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\n"
                       "ABCDEF12-345 ABCDEF12\n")

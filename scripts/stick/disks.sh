@@ -118,13 +118,15 @@ stick_partition()
 # written to only once that is known.
 mount_stick()
 {
+	local options=noatime,nosuid,nodev,noexec
+
 	found=$(stick_partition) || return 1
 	disk=${found%/*} part=$DEV/${found#*/}
-	mount -t vfat -o ro,noatime,nosuid,nodev,noexec "$part" "$1" || return 1
+	mount -t vfat -o "ro,$options" "$part" "$1" || return 1
 	if cmp -s "$1/plug-policy.id" "$ID_FILE"; then
 		echo "$disk" >"$STATE/stick"
 		blockdev --setrw "$DEV/$disk" && blockdev --setrw "$part" &&
-			mount -o remount,rw "$part" "$1" && return
+			mount -o "remount,rw,$options" "$part" "$1" && return
 	fi
 	umount "$1" 2>/dev/null
 	rm -f "$STATE/stick"
