@@ -74,14 +74,15 @@ def from_pool(name, sha256):
     """The pinned version of a package, where it stays for longer than in a
     suite; its path."""
     deb = "%s_%s_amd64.deb" % (name, named("pinned"))
+    failed = []
     for pool in MIRROR + "/pool", SECURITY + "/pool/updates":
         try:
             apt("download-file", "%s/main/l/linux/%s" % (pool, deb),
                 os.path.join(STATE, deb), "SHA256:" + sha256, program=HELPER)
             return os.path.join(STATE, deb)
         except kernel.BuildError as error:
-            failed = error
-    raise failed
+            failed.append(str(error))
+    raise kernel.BuildError("\n".join(failed))
 
 
 def config_package():

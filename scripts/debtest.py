@@ -181,15 +181,6 @@ def details(lines, name):
     return "\n".join(line[2:] for line in lines[start:end])
 
 
-def there():
-    """The newest packages of the kernel."""
-    found = {}
-    for path in sorted(glob.glob(kernel.BUILD + "/deb/linux-*-%s*-lean_*.deb"
-                                 % BASE), key=os.path.getmtime):
-        found[os.path.basename(path).partition("_")[0]] = path
-    return found.values()
-
-
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -198,7 +189,9 @@ def main():
     keep = parser.parse_args().keep
     report = tap.Report()
     with report.must("packages in a Debian 13 guest", *guest.ERRORS):
-        made = there() if keep else packages.kernel_packages("lean", "deb")
+        made = glob.glob(kernel.BUILD + "/deb/linux-*-%s*-lean_*.deb"
+                         % BASE) if keep else \
+            packages.kernel_packages("lean", "deb")
         # the image last, which is booted
         debs = [toolspkg.build("deb"), *sorted(made)]
         if "/linux-image-" not in debs[-1]:

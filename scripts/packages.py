@@ -123,9 +123,16 @@ class Flavour:
                     text.read()[-3000:], what, log))
         kernel.remember_steps(self.top, progress.steps)
         progress.done()
-        return [shutil.move(path, os.path.join(
-            kernel.BUILD, self.form, os.path.basename(path)))
-                for path in self.built()]
+        return [self.keep(path) for path in self.built()]
+
+    def keep(self, path):
+        """Move a package to where they are collected, in place of an older
+        one; where it is then."""
+        name, mark, _ = os.path.basename(path).partition("_")
+        where = os.path.join(kernel.BUILD, self.form)
+        for old in glob.glob(os.path.join(where, name + mark + "*.deb")):
+            os.unlink(old)
+        return shutil.move(path, os.path.join(where, os.path.basename(path)))
 
     def built(self):
         """What kbuild has left."""

@@ -61,6 +61,9 @@ rm -rf /{COMPILED}
 POSTRM = """\
 #!/bin/sh
 set -e
+if [ "$1" = purge ]; then
+	rm -rf /var/lib/plug-policy
+fi
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload || :
 fi
@@ -189,7 +192,8 @@ def own_directories(root):
     """Those that no package has which must be there."""
     tops = (os.path.join("/", os.path.relpath(top, root))
             for top, _, _ in os.walk(root))
-    return [top for top in sorted(tops) if re.search("/plug-policy|/tuned", top)]
+    return [top for top in sorted(tops)
+            if re.search("/plug-policy|/tuned", top)]
 
 
 def write_control(root):
