@@ -76,7 +76,7 @@ tags_cell()
 		{ [ "$2" = 0 ] || tags_disk tags1 "$2" "$3"; } || return 1
 	options_of "$5" "$6"
 	count punts io_uring/io_uring_queue_async_work &&
-		count sleeps block/block_rq_tag_wait sbitmap_prepare_to_wait &&
+		count sleeps block/block_rq_tag_wait io_schedule &&
 		tasks "$4" -a $access || return 1
 	punts=$(count_of punts) sleeps=$(count_of sleeps)
 	rmdir $NULLB/tags*
