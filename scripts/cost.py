@@ -40,8 +40,10 @@ GOALS = {"rand4k-s32": 1.006, "rand4k-s128": 0.946,
          "shared-rand4k-s32": 0.915, "depth64-rand4k-s32": 0.930,
          "two-rand4k-s32": 0.936, "libaio-seq4k-s32": 1.005}
 if kernel.KVER == "6.12":
-    GOALS.update({"rand4k-s128": 0.948, "libaio-rand4k-s32": 0.957,
-                  "depth64-rand4k-s32": 0.935})
+    GOALS = {"rand4k-s32": 0.994, "rand4k-s128": 0.934,
+             "libaio-rand4k-s32": 0.952, "seq4k-s32": 0.899,
+             "shared-rand4k-s32": 0.903, "depth64-rand4k-s32": 0.923,
+             "two-rand4k-s32": 0.925, "libaio-seq4k-s32": 0.997}
 KERNELS = ["base", "batching", "patched"]
 JOB = """set -e
 dir=/sys/kernel/config/nullb/cost
