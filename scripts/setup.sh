@@ -33,7 +33,8 @@ others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 
 deb="debhelper=dh libdw-dev=/usr/include/dwarf.h dpkg-dev=dpkg-buildpackage"
 deb_test="mmdebstrap uidmap=newuidmap fakeroot e2fsprogs=mke2fs"
-stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk dosfstools=mkfs.vfat mtools=mcopy
+stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk
+	dosfstools=mkfs.vfat mtools=mcopy
 	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
 
 wanted() {
@@ -76,8 +77,8 @@ installed_packages() {
 		sed -n 's/^installed //p'
 }
 
-# missing WHAT: packages, each once. Debian's own are wanted where a program of the
-# same name may be another: busybox without its static linking.
+# missing WHAT: packages, each once. Debian's own are wanted where a program of
+# the same name may be another: busybox without its static linking.
 missing() {
 	items=$(wanted "$1") have=
 	if { [ "$1" = all ] || [ "$1" = stick ]; } && is_debian; then
