@@ -391,7 +391,7 @@ def text(records):
 RMW = 2
 # A window's figures differ by as much from the next one's. Atomics are few, and
 # a tick or RCU's work in the window shows: 1.2% over eight windows.
-REPEATS = {"insns_per_io": 0.01, "loads_per_io": 0.01, "atomics_per_io": 0.03,
+REPEATS = {"insns_per_io": 0.015, "loads_per_io": 0.015, "atomics_per_io": 0.03,
            "lines_per_io": 0.02, "l1_misses_per_io": 0.03}
 
 

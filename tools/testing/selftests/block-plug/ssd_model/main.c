@@ -131,29 +131,28 @@ static int ssdm_alloc_tags(struct ssd_model_dev *dev,
 static int ssdm_init_media(struct ssd_model_dev *dev,
 			   const struct ssd_model_config *c)
 {
-	struct ssd_model_profile *p;
-	int err;
+	struct ssd_model_profile p;
 
-	/* A kilobyte is too much for the stack. */
-	p = kzalloc(sizeof(*p), GFP_KERNEL);
-	if (!p)
-		return -ENOMEM;
-	p->latency[SSD_MODEL_READ] = c->read_latency.dist;
-	p->latency[SSD_MODEL_WRITE] = c->write_latency.dist;
-	p->latency[SSD_MODEL_FLUSH] = c->flush_latency.dist;
-	p->service = c->service.dist;
-	p->latency_per_kb_ns = c->latency_per_kb_ns;
-	p->units = c->units;
-	p->bandwidth_mbs = c->bandwidth_mbs;
-	p->rotational = c->rotational;
-	p->seek_min_ns = c->seek_min_ns;
-	p->seek_max_ns = c->seek_max_ns;
-	p->rotation_ns = c->rotation_ns;
-	p->sectors = c->namespaces * ssdm_ns_sectors(c);
-	p->time_scale = c->time_scale;
-	err = ssd_model_media_init(&dev->media, p);
-	kfree(p);
-	return err;
+	/*
+	 * Not by an initializer: with -ftrivial-auto-var-init=zero, GCC 12 then
+	 * clears the padding, too, that of the members behind latency[] where
+	 * it would be without that array. That is in the midst of latency[0].
+	 */
+	memset(&p, 0, sizeof(p));
+	p.latency[SSD_MODEL_READ] = c->read_latency.dist;
+	p.latency[SSD_MODEL_WRITE] = c->write_latency.dist;
+	p.latency[SSD_MODEL_FLUSH] = c->flush_latency.dist;
+	p.service = c->service.dist;
+	p.latency_per_kb_ns = c->latency_per_kb_ns;
+	p.units = c->units;
+	p.bandwidth_mbs = c->bandwidth_mbs;
+	p.rotational = c->rotational;
+	p.seek_min_ns = c->seek_min_ns;
+	p.seek_max_ns = c->seek_max_ns;
+	p.rotation_ns = c->rotation_ns;
+	p.sectors = c->namespaces * ssdm_ns_sectors(c);
+	p.time_scale = c->time_scale;
+	return ssd_model_media_init(&dev->media, &p);
 }
 
 static void ssdm_init_timing(struct ssd_model_dev *dev,
