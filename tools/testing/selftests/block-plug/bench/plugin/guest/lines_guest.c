@@ -113,7 +113,9 @@ static void show_slabs(struct seq_file *m)
 
 	for (pfn = 0; pfn < last; pfn++) {
 		struct page *page = pfn_to_online_page(pfn);
-		struct slab *slab = page ? page_slab(page) : NULL;
+		/* in Linux 6.12, page_slab() is but a cast */
+		struct slab *slab = page && PageSlab(page) ?
+			page_slab(page) : NULL;
 
 		if (!slab)
 			continue;
