@@ -168,24 +168,18 @@ stays_at_32()
 	expect_text group "$(line_of "$disk" group)" 32
 }
 
-# No plug, no sample. Older kernels give each bio a plug.
+# No plug, no sample.
 one_by_one()
 {
 	local before after
 
 	set_fresh "$1" adaptive || return 1
 	trace_start blk_plug_policy:blk_plug_policy_sample \
-		blk_plug_policy:blk_plug_policy_decide block:block_plug
+		blk_plug_policy:blk_plug_policy_decide
 	before=$(cat "$DEBUGFS/block/$1"/hctx*/plug_adaptive)
 	load -s 1 -c 1 -d 1 -n 20000 "/dev/$1" || return
 	after=$(cat "$DEBUGFS/block/$1"/hctx*/plug_adaptive)
 	trace_end
-	set_attr "$TRACEFS/events/block/block_plug/enable" 0
-	if [ "$(grep -c ' block_plug: ' "$TMP/trace")" -gt 1000 ]; then
-		note "each bio has a plug"
-		expect_text group "$(line_of "$1" group)" 32
-		return
-	fi
 	expect_text "events" "$(grep -c policy_ "$TMP/trace")" 0
 	expect_text "state" "$after" "$before"
 }
