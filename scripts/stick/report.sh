@@ -56,7 +56,8 @@ identifiers()
 # may be the beginning of another.
 removals()
 {
-	identifiers | sed 's/^ *//; s/ *$//' | sort -u | awk '{ print length, $0 }' | sort -rn |
+	identifiers | sed 's/^ *//; s/ *$//' | sort -u |
+		awk '{ print length, $0 }' | sort -rn |
 	while read -r _ number; do
 		case $number in
 		"" | ? | ?? | ??? | ???? | ????? | *[Nn]one* | *[Dd]efault* | \
