@@ -1,443 +1,214 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The plug policy "adaptive": finds the group size that pays, for each hardware
- * queue.
- *
- * What a hold costs and what a group saves depend on the device, on the
- * submitter and on how the two keep time with each other.  No average tells
- * these apart, so try sizes and compare them.
- *
- * - A sample covers 16 round trips of what is in flight, and at least 512 I/Os.
- *   It has two figures.  The time per I/O is what counts, but may vary by some
- *   percent from one sample to the next, since batches that return together are
- *   submitted together.  The mean response time varies much less, but misses
- *   the time before submission: waiting for the CPU, or for a turn.  The time
- *   is per I/O, not per request: losing a merge shortens the time per request,
- *   but makes I/O slower.
- *
- * - Measure: start as "always", with 32.  Take samples in blocks of 3 until two
- *   blocks agree.
- *
- * - Try: a quarter of 32, half of any size, and twice any size below 32.  A
- *   trial takes 6 samples.  It ends at once if the time per I/O is longer by
- *   more than 3%, beyond chance, or if the response time shows that it gains
- *   too little.  It wins if the time per I/O is shorter by half a percent,
- *   beyond chance.  As that takes long to show, it also wins if the response
- *   time is shorter by half a percent and the time per I/O is no longer, after
- *   6 more samples if need be.  A larger group saves doorbells, so it may lose
- *   a quarter of a percent.  The next trials are compared with the winner.
- *
- * - Park: if no size is better, keep this one for 256 samples, then try again.
- *   Wait for twice as long each time, up to 4096 samples.
- *
- * - If four samples in a row differ by a quarter from those before, beyond
- *   chance, the load has changed: start anew.  Do the same if they make no
- *   sense or lack a response time, or if two blocks of a measurement differ
- *   by a quarter.  If the load has gone that far slowly, measure again
- *   before the next trial.
- *
- * - All bios look for a merge while more than one in 32 finds one.  Otherwise
- *   only those of every 32nd plug do.
+ * queue, by trial.
+ * - A sample covers 16 round trips of what is in flight, and at least 512
+ *   requests; after a change of size, a quarter of that, which does not count.
+ *   What counts is its time per request.
+ * - Start as "always", with 32.  Try a quarter of 32, twice any size below 32
+ *   and half of any size; after a smaller size has won, half of that first.
+ * - Samples of the two sizes alternate, so that a drift of the load falls on
+ *   both.  A smaller size must gain half a percent; a larger one saves
+ *   doorbells, so it may lose a quarter.  It takes 3 pairs or more, until the
+ *   difference is more than chance; after 8 the mean decides.
+ * - If no size is better, park for 256 samples, then try again.  Wait for twice
+ *   as long each time, up to 4096 samples.
+ * - If the time per request is off by a quarter in four samples in a row,
+ *   beyond what it varies by, the load has changed: start anew.
  */
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/string.h>
 #include <kunit/visibility.h>
 
 #include "blk-plug-adaptive.h"
 
 #define ONE	65536
 
-/*
- * Tuned with plugsim, a simulator that draws devices and loads.  Over 1200 of
- * these the loss against the best fixed size is 0.13%, that of "always" 0.49%.
- */
 enum {
-	/*
-	 * Length of a sample: round trips, so that batches fall into step (8
-	 * lose 17% in the worst case), and the least number of I/Os (256 add
-	 * 0.02 points to the mean loss).  Short enough to learn within 50 ms.
-	 */
+	LARGEST		= BLK_PLUG_ADAPTIVE_MAX_GROUP,
 	ROUND_TRIPS	= 16,
 	MIN_EPOCH	= 512,
-
-	/* A measurement takes two blocks of samples, a trial two or four. */
-	BLOCK		= 3,
-	TRIAL		= 2 * BLOCK,
-
-	/* Samples parked: 128 cost 0.01 points more; trials should be rare. */
+	/* a sample of more than 32768 requests would take too long */
+	MAX_IN_FLIGHT	= 2048,
+	MIN_PAIRS	= 3,
+	MAX_PAIRS	= 8,
 	MIN_PATIENCE	= 256,
 	MAX_PATIENCE	= 4096,
-
-	/* Odd samples in a row that mean a new load; with 2, stalls do. */
 	MAX_ODD		= 4,
-
-	/* What a smaller group must gain; 1% adds 0.015 points of mean loss. */
 	GAIN		= ONE / 200,
-
-	/* The loss that ends a trial; the difference that means a new load. */
+	/* a loss that ends a trial after 2 pairs */
 	LOSS		= 3 * ONE / 100,
-	FAR		= ONE / 4,
-
-	/* Standard errors beyond chance; 3 cost 0.01 points more. */
+	/* standard errors that are more than chance */
 	SIGMAS		= 2,
-
-	/* Least deviation to assume, as few samples may show less: 0.2%. */
-	LEAST_SIGMA	= ONE / 500,
 };
 
-/* Once there are enough samples, halve the weight of the old ones. */
-static void blk_plug_adaptive_add(struct blk_plug_adaptive_arm *arm,
-				  const s64 *value)
+static void plug_use(struct blk_plug_adaptive *a, unsigned int group)
 {
-	int i, divisor = arm->nr < 2 * TRIAL ? 1 : 2;
-
-	arm->nr = arm->nr / divisor + 1;
-	for (i = 0; i < BLK_PLUG_ADAPTIVE_FIGURES; i++) {
-		arm->sum[i] = div_s64(arm->sum[i], divisor) + value[i];
-		arm->squares[i] = div_s64(arm->squares[i], divisor) +
-			value[i] * value[i];
-	}
-}
-
-static s64 blk_plug_adaptive_mean(const struct blk_plug_adaptive_arm *arm,
-				  enum blk_plug_adaptive_figure figure)
-{
-	return div64_s64(arm->sum[figure], arm->nr);
-}
-
-/*
- * Is a difference between @arm and @nr other samples more than chance?  Take
- * the variance of @arm, since a trial has too few samples for one of its own,
- * but no less than a few samples can tell.
- */
-static bool blk_plug_adaptive_sure(const struct blk_plug_adaptive_arm *arm,
-				   enum blk_plug_adaptive_figure figure,
-				   s64 diff, s32 nr)
-{
-	s64 n = arm->nr, sum = arm->sum[figure], var = 0;
-
-	if (n > 1)
-		var = div64_s64(arm->squares[figure] * n - sum * sum,
-				n * (n - 1));
-	var = max(var, LEAST_SIGMA * LEAST_SIGMA);
-	var = div64_s64(var, n) + div64_s64(var, nr);
-	return diff > 0 && diff * diff > SIGMAS * SIGMAS * var;
-}
-
-/* By how much is the trial better? */
-static s64 blk_plug_adaptive_gain(const struct blk_plug_adaptive *a,
-				  enum blk_plug_adaptive_figure figure)
-{
-	return blk_plug_adaptive_mean(&a->base, figure) -
-		blk_plug_adaptive_mean(&a->trial, figure);
-}
-
-/* What a trial must gain.  A larger group saves doorbells, so it may lose. */
-static s64 blk_plug_adaptive_need(const struct blk_plug_adaptive *a)
-{
-	return a->group < a->from ? GAIN : -GAIN / 2;
-}
-
-static bool blk_plug_adaptive_no_longer(const struct blk_plug_adaptive *a)
-{
-	return blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME) >
-		min(blk_plug_adaptive_need(a), 0);
-}
-
-/* Is the trial good so far?  If it still is at the end, it wins. */
-static bool blk_plug_adaptive_good(const struct blk_plug_adaptive *a)
-{
-	const struct blk_plug_adaptive_arm *base = &a->base;
-	s64 time = blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_TIME);
-	s64 wait = blk_plug_adaptive_gain(a, BLK_PLUG_ADAPTIVE_WAIT);
-	s64 need = blk_plug_adaptive_need(a);
-	s32 nr = a->trial.nr;
-
-	if (blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_TIME, -time - LOSS,
-				   nr))
-		return false;
-	if (nr > 1 && blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_TIME,
-					     time - need, nr))
-		return true;
-	if (blk_plug_adaptive_sure(base, BLK_PLUG_ADAPTIVE_WAIT, need - wait,
-				   nr))
-		return false;
-	/* the time per I/O varies more: give it twice as long to show */
-	return nr < TRIAL ||
-		(wait > need &&
-		 (nr < 2 * TRIAL || blk_plug_adaptive_no_longer(a)));
-}
-
-static void blk_plug_adaptive_use(struct blk_plug_adaptive *a,
-				  unsigned int group)
-{
-	a->group = group;
 	/* let what was in flight before come back first */
-	a->settle = true;
-	a->trial = (struct blk_plug_adaptive_arm){};
+	a->settle = group != a->group;
+	a->group = group;
 }
 
-/* Try a size that has not been tried, or park. */
-static void blk_plug_adaptive_next(struct blk_plug_adaptive *a)
+/* Compare with a size that has not lost yet, or park. */
+static void plug_next(struct blk_plug_adaptive *a)
 {
 	/* sizes that no plug fills make no difference: start below them */
-	unsigned int group = min(a->group, roundup_pow_of_two(a->fill));
-	bool largest = a->group == BLK_PLUG_ADAPTIVE_MAX_GROUP;
-	unsigned int groups[] = {
-		largest ? group / 4 : 0,
-		group / 2,
-		largest ? 0 : 2 * a->group,
+	unsigned int filled = roundup_pow_of_two(a->fill);
+	unsigned int most = min(a->from, filled);
+	unsigned int sizes[] = {
+		a->tried > a->from ? most / 2 : 0,
+		a->from < LARGEST && a->from <= filled ? 2 * a->from : 0,
+		a->from == LARGEST ? most / 4 : 0,
+		most / 2,
 	};
-	int i;
+	int i = 0;
 
-	for (i = 0; i < ARRAY_SIZE(groups); i++) {
-		if (!groups[i] || a->tried & groups[i])
-			continue;
-		a->state = BLK_PLUG_ADAPTIVE_TRY;
-		a->from = a->group;
-		blk_plug_adaptive_use(a, groups[i]);
-		return;
+	plug_use(a, a->from);
+	a->pairs = 0;
+	a->sum = 0;
+	a->squares = 0;
+	while (i < ARRAY_SIZE(sizes) && !(sizes[i] & ~a->tried))
+		i++;
+	a->trial = i < ARRAY_SIZE(sizes) ? sizes[i] : 0;
+	if (!a->trial) {
+		a->parked = a->patience;
+		a->patience = min(2 * a->patience, MAX_PATIENCE);
 	}
-	a->state = BLK_PLUG_ADAPTIVE_PARKED;
-	a->parked = a->patience;
-	a->patience = min(2 * a->patience, MAX_PATIENCE);
 }
 
-/* The trial has won: compare the next ones with it. */
-static void blk_plug_adaptive_won(struct blk_plug_adaptive *a)
+static void plug_end(struct blk_plug_adaptive *a, bool won)
 {
-	a->tried = a->from;
-	a->patience = MIN_PATIENCE;
-	a->base = a->trial;
-	blk_plug_adaptive_next(a);
-}
-
-static void blk_plug_adaptive_lost(struct blk_plug_adaptive *a)
-{
-	a->tried |= a->group;
-	blk_plug_adaptive_use(a, a->from);
-	a->state = BLK_PLUG_ADAPTIVE_MEASURE;
-}
-
-/* Does the last block differ from the mean of all samples, its own included? */
-static bool blk_plug_adaptive_drifts(const struct blk_plug_adaptive *a)
-{
-	int i;
-
-	for (i = 0; i < BLK_PLUG_ADAPTIVE_FIGURES; i++)
-		if (abs(blk_plug_adaptive_mean(&a->base, i) -
-			blk_plug_adaptive_mean(&a->trial, i)) > FAR / 2)
-			return true;
-	return false;
-}
-
-static void blk_plug_adaptive_in_measure(struct blk_plug_adaptive *a,
-					 const s64 *value)
-{
-	blk_plug_adaptive_add(&a->base, value);
-	blk_plug_adaptive_add(&a->trial, value);
-	if (a->trial.nr < BLOCK)
-		return;
-	if (blk_plug_adaptive_drifts(a)) {
-		blk_plug_adaptive_init(a, 0);
-		return;
+	a->tried = won ? a->from : a->tried | a->trial;
+	if (won) {
+		a->from = a->trial;
+		a->patience = MIN_PATIENCE;
+		a->time = 0;
 	}
-	a->trial = (struct blk_plug_adaptive_arm){};
-	if (a->base.nr > BLOCK)
-		blk_plug_adaptive_next(a);
+	plug_next(a);
 }
 
-static void blk_plug_adaptive_in_trial(struct blk_plug_adaptive *a,
-				       const s64 *value)
+/* Does the mean gain differ from @need by more than chance? */
+static bool plug_sure(const struct blk_plug_adaptive *a, s64 need)
 {
-	blk_plug_adaptive_add(&a->trial, value);
-	if (!blk_plug_adaptive_good(a))
-		blk_plug_adaptive_lost(a);
-	else if (a->trial.nr >= TRIAL && blk_plug_adaptive_no_longer(a))
-		blk_plug_adaptive_won(a);
+	s64 n = a->pairs, diff = a->sum - need * n;
+	s64 dev = div64_u64(a->dev * ONE, a->time);
+	/* a few pairs tell too little: count what was seen before as well */
+	s64 var = a->squares - div64_s64(a->sum * a->sum, n) + 2 * dev * dev;
+
+	return diff * diff > SIGMAS * SIGMAS * var;
 }
 
-/*
- * Has the load moved far from the reference?  Then half a percent of that is no
- * longer half a percent of the load.
- */
-static bool blk_plug_adaptive_stale(const struct blk_plug_adaptive *a)
+/* After each pair: has the trial won or lost, or does it go on? */
+static void plug_judge(struct blk_plug_adaptive *a)
 {
-	int i;
+	s64 need = a->trial < a->from ? GAIN : -GAIN / 2;
+	s64 gain = div64_s64(a->sum, a->pairs);
+	bool done;
 
-	for (i = 0; i < BLK_PLUG_ADAPTIVE_FIGURES; i++)
-		if (abs(blk_plug_adaptive_mean(&a->base, i)) > FAR)
-			return true;
-	return false;
-}
-
-/* Measure the same group again, from scratch. */
-static void blk_plug_adaptive_measure(struct blk_plug_adaptive *a)
-{
-	memset(a->ref, 0, sizeof(a->ref));
-	a->base = (struct blk_plug_adaptive_arm){};
-	a->trial = (struct blk_plug_adaptive_arm){};
-	a->state = BLK_PLUG_ADAPTIVE_MEASURE;
-}
-
-static void blk_plug_adaptive_in_park(struct blk_plug_adaptive *a,
-				      const s64 *value)
-{
-	blk_plug_adaptive_add(&a->base, value);
-	if (--a->parked)
-		return;
-	a->tried = 0;
-	if (blk_plug_adaptive_stale(a))
-		blk_plug_adaptive_measure(a);
+	if (a->pairs < MIN_PAIRS)
+		done = a->pairs > 1 && gain < -LOSS && plug_sure(a, -LOSS);
 	else
-		blk_plug_adaptive_next(a);
+		done = a->pairs >= MAX_PAIRS || plug_sure(a, need);
+	if (done)
+		plug_end(a, gain > need);
+	else
+		plug_use(a, a->from);
 }
 
-/* Is a value far from those before, even for how much these vary? */
-static bool blk_plug_adaptive_far(const struct blk_plug_adaptive_arm *arm,
-				  enum blk_plug_adaptive_figure figure,
-				  s64 value)
+static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 {
-	s64 diff = value - blk_plug_adaptive_mean(arm, figure);
+	s64 gain;
 
-	return abs(diff) > FAR &&
-		blk_plug_adaptive_sure(arm, figure, abs(diff), 1);
+	if (a->group == a->from) {
+		a->last = time;
+		plug_use(a, a->trial);
+		return;
+	}
+	gain = ONE - (s64)min(div64_u64(time * ONE, a->last), 2 * ONE);
+	a->sum += gain;
+	a->squares += gain * gain;
+	a->pairs++;
+	plug_judge(a);
 }
 
-static bool blk_plug_adaptive_fits(const struct blk_plug_adaptive *a,
-				   const s64 *value)
+/* Is a time per request far from those before, even for how they vary? */
+static bool plug_far(const struct blk_plug_adaptive *a, u64 time)
 {
-	const struct blk_plug_adaptive_arm *arm =
-		a->state == BLK_PLUG_ADAPTIVE_TRY ? &a->trial : &a->base;
-	int i;
+	return a->time && abs_diff(time, a->time) > a->time / 4 + 4 * a->dev;
+}
 
-	for (i = 0; i < BLK_PLUG_ADAPTIVE_FIGURES && arm->nr >= BLOCK; i++)
-		if (blk_plug_adaptive_far(arm, i, value[i]))
-			return false;
-	return true;
+/* Mean and mean deviation, as TCP has them of the round trip time. */
+static void plug_learn(struct blk_plug_adaptive *a, u64 time)
+{
+	a->odd = 0;
+	if (!a->time) {
+		a->time = time;
+		a->dev = time / 32;
+	}
+	a->dev = (7 * a->dev + abs_diff(time, a->time)) / 8;
+	a->time = (7 * a->time + time) / 8;
 }
 
 /* Once may be chance; several in a row mean another load. */
-static void blk_plug_adaptive_odd(struct blk_plug_adaptive *a)
+static void plug_odd(struct blk_plug_adaptive *a)
 {
 	if (++a->odd >= MAX_ODD)
-		blk_plug_adaptive_init(a, 0);
+		blk_plug_adaptive_init(a, a->delay);
 }
 
-static void blk_plug_adaptive_step(struct blk_plug_adaptive *a,
-				   const s64 *value)
+static void plug_take(struct blk_plug_adaptive *a, u64 time)
 {
-	if (!blk_plug_adaptive_fits(a, value)) {
-		blk_plug_adaptive_odd(a);
+	if (a->settle) {
+		a->settle = false;
 		return;
 	}
-	a->odd = 0;
-	if (a->state == BLK_PLUG_ADAPTIVE_MEASURE)
-		blk_plug_adaptive_in_measure(a, value);
-	else if (a->state == BLK_PLUG_ADAPTIVE_TRY)
-		blk_plug_adaptive_in_trial(a, value);
-	else
-		blk_plug_adaptive_in_park(a, value);
+	if (a->group == a->from) {
+		if (plug_far(a, time)) {
+			plug_odd(a);
+			return;
+		}
+		plug_learn(a, time);
+	}
+	if (a->trial) {
+		plug_in_trial(a, time);
+	} else if (!--a->parked) {
+		a->tried = 0;
+		plug_next(a);
+	}
 }
 
-/*
- * A sample taken during a transition tells little, but enough to end a trial
- * that does serious harm.
- */
-static void blk_plug_adaptive_settled(struct blk_plug_adaptive *a, s64 time)
-{
-	if (a->state == BLK_PLUG_ADAPTIVE_TRY && time > 0 &&
-	    blk_plug_adaptive_far(&a->base, BLK_PLUG_ADAPTIVE_TIME, time))
-		blk_plug_adaptive_lost(a);
-}
-
-/* The difference from a reference, in 1/65536 of it, and at most all of it. */
-static s64 blk_plug_adaptive_relative(u64 value, u64 *ref)
-{
-	if (!*ref)
-		*ref = value;
-	if (value >= 2 * *ref)
-		return ONE;
-	return (s64)div64_u64(value * ONE, *ref) - ONE;
-}
-
-static void
-blk_plug_adaptive_observe(struct blk_plug_adaptive *a,
-			  const struct blk_plug_adaptive_sample *s)
-{
-	u32 looked = a->merge ? s->nr : s->nr / BLK_PLUG_ADAPTIVE_RARE;
-
-	if (!s->flushes)
-		return;
-	a->merge = (u64)s->merged * BLK_PLUG_ADAPTIVE_RARE > looked;
-	a->fill = clamp((s->nr - min(s->merged, s->nr) + s->flushes / 2) /
-			s->flushes, 1, BLK_PLUG_ADAPTIVE_MAX_GROUP);
-}
-
-static void blk_plug_adaptive_take(struct blk_plug_adaptive *a,
-				   const struct blk_plug_adaptive_sample *s,
-				   bool settling)
-{
-	u64 time = div64_u64(s->ns * 256, s->nr);
-	u64 wait = div64_u64(s->wait_ns * 256, s->waits);
-	s64 value[BLK_PLUG_ADAPTIVE_FIGURES];
-
-	/* Little's law; samples of more than 32768 I/Os would take too long */
-	a->in_flight = clamp(div64_u64(wait, time), 1, 2048);
-	/* it may cover a pause or the first burst: no reference for others */
-	if (settling && !a->ref[0])
-		return;
-	value[0] = blk_plug_adaptive_relative(time, &a->ref[0]);
-	value[1] = blk_plug_adaptive_relative(wait, &a->ref[1]);
-	if (settling)
-		blk_plug_adaptive_settled(a, value[BLK_PLUG_ADAPTIVE_TIME]);
-	else
-		blk_plug_adaptive_step(a, value);
-}
-
-static bool blk_plug_adaptive_sensible(const struct blk_plug_adaptive_sample *s)
-{
-	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
-	return s->nr && s->ns >= s->nr / 256 + 1 && !(s->ns >> 36) &&
-		s->waits && s->wait_ns >= s->waits / 256 + 1 &&
-		!(div64_u64(s->wait_ns, s->waits) >> 36);
-}
-
-void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int pinned)
+void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay)
 {
 	*a = (struct blk_plug_adaptive){
-		.group = pinned ?: BLK_PLUG_ADAPTIVE_MAX_GROUP,
-		.merge = true,
-		.pinned = pinned,
+		.group = LARGEST,
+		.from = LARGEST,
 		.epoch = MIN_EPOCH,
 		.settle = true,
 		.fill = 1,
+		.delay = delay,
+		.parked = delay + 1,
 		.patience = MIN_PATIENCE,
 	};
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_init);
 
-bool blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
+void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s)
 {
-	u8 group = a->group;
-	bool merge = a->merge, settling = a->settle;
-
-	blk_plug_adaptive_observe(a, s);
-	if (a->pinned)
-		return a->merge != merge;
-	a->settle = false;
-	if (blk_plug_adaptive_sensible(s))
-		blk_plug_adaptive_take(a, s, settling);
+	if (s->flushes && a->group == a->from)
+		a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,
+				LARGEST);
+	a->epoch = max(ROUND_TRIPS * min(s->in_flight, MAX_IN_FLIGHT),
+		       MIN_EPOCH);
+	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
+	if (s->nr && s->ns >= s->nr / 256 + 1 && !(s->ns >> 36))
+		plug_take(a, div64_u64(s->ns * 256, s->nr));
 	else
-		blk_plug_adaptive_odd(a);
-	a->epoch = max(ROUND_TRIPS * a->in_flight, MIN_EPOCH);
+		plug_odd(a);
 	/* for a transition a short sample will do */
 	if (a->settle)
 		a->epoch /= 4;
-	return a->group != group || a->merge != merge;
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_decide);

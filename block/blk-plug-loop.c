@@ -3,6 +3,7 @@
  * The plug policy "adaptive": feeds a hardware queue's counters to the
  * controller, and publishes what it decides.
  */
+#include <linux/bits.h>
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
@@ -14,207 +15,114 @@
 #include "blk.h"
 #include "blk-mq.h"
 #include "blk-plug-loop.h"
+#include "blk-plug-policy.h"
 
+#define CREATE_TRACE_POINTS
 #include <trace/events/blk_plug_policy.h>
 
 enum {
 	/*
-	 * A CPU reports its I/Os each time it has sent out this many.  With one
-	 * CPU, a sample of 512 ends at most a quarter late; each further CPU
-	 * may hold as many back.
+	 * A CPU reports its requests each time it has sent out this many.  With
+	 * one CPU, a sample of 512 ends at most a quarter late; each further
+	 * CPU may hold as many back.
 	 */
-	FOLD			= 128,
+	FOLD		= 128,
+
+	/*
+	 * Hardware queues of one disk that compare at the same time would
+	 * measure each other's trials.  So let them begin some samples apart.
+	 */
+	DELAYS		= 8,
+	DELAY		= 5,
 };
 
-static const char *const state_names[BLK_PLUG_ADAPTIVE_STATES] = {
-	[BLK_PLUG_ADAPTIVE_MEASURE]	= "measure",
-	[BLK_PLUG_ADAPTIVE_TRY]		= "try",
-	[BLK_PLUG_ADAPTIVE_PARKED]	= "parked",
-};
+/* A flush in blk_mq_ctx::plug_sent. */
+#define FLUSH		BIT_ULL(32)
 
-/* On while any queue is on "adaptive"; counts these queues. */
-DEFINE_STATIC_KEY_FALSE(blk_plug_loop_key);
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_key);
-
-static struct blk_plug_loop *
-blk_plug_loop_prepare(struct blk_mq_hw_ctx *hctx, struct blk_plug_loop *loop)
+/*
+ * What CPUs have sent out: in the lower half requests, in the upper half
+ * flushes.  The lower half wraps once in 4 billion requests; a flush is then
+ * counted too many.
+ */
+static u64 __percpu *blk_plug_loop_counter(const struct blk_mq_hw_ctx *hctx)
 {
-	struct request_queue *q = hctx->queue;
-
-	memset(loop, 0, sizeof(*loop));
-	spin_lock_init(&loop->lock);
-	blk_plug_adaptive_init(&loop->controller, 0);
-	loop->decision = BLK_PLUG_ADAPTIVE_MAX_GROUP;
-	/* a queue without plugs never takes a sample: spare it the cost */
-	loop->sparse = true;
-	/* make renew() note where the counters stand */
-	loop->resets = READ_ONCE(q->plug_policy_resets) - 1;
-	loop->cpu = q->plug_loop_cpu;
-	return loop;
+	return &hctx->queue->queue_ctx->plug_sent[hctx->type];
 }
 
-static int blk_plug_loop_alloc_hctx(struct blk_mq_hw_ctx *hctx)
+/*
+ * Tags that a plug has taken ahead count as well, since they will be used soon.
+ * Where hardware queues share one map, this is what all of them have in flight,
+ * and the epochs are longer than need be.
+ */
+static unsigned int blk_plug_loop_in_flight(struct blk_mq_hw_ctx *hctx)
 {
-	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
-	struct blk_plug_loop *loop;
-
-	if (hctx->plug_loop)
-		return 0;
-	loop = kmalloc_node(sizeof(*loop), gfp, hctx->numa_node);
-	if (!loop)
-		return -ENOMEM;
-	/* submitters look at it without a lock, and must see all of it */
-	smp_store_release(&hctx->plug_loop, blk_plug_loop_prepare(hctx, loop));
-	return 0;
+	if (hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED)
+		return __blk_mq_active_requests(hctx);
+	return sbitmap_weight(&hctx->tags->bitmap_tags.sb);
 }
 
-/* A driver that takes no groups, or may sleep, does as under "always". */
-static bool blk_plug_loop_useful(const struct request_queue *q)
+/*
+ * The counters are not read at one moment: a flush may show in one and not yet
+ * in another.  The rest is then in the next sample, and both are off by that.
+ */
+static struct blk_plug_adaptive_sample
+blk_plug_loop_read(struct blk_mq_hw_ctx *hctx)
 {
-	return q->mq_ops->queue_rqs &&
-		!(q->tag_set->flags & BLK_MQ_F_BLOCKING);
-}
+	struct blk_plug_adaptive_sample total = { .ns = ktime_get_ns() };
+	u64 __percpu *counter = blk_plug_loop_counter(hctx);
+	unsigned int i;
 
-int blk_plug_loop_alloc(struct request_queue *q)
-{
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
+	/* hctx->cpumask leaves out isolated CPUs, which submit as well */
+	for (i = 0; i < hctx->nr_ctx; i++) {
+		u64 sent = READ_ONCE(*per_cpu_ptr(counter, hctx->ctxs[i]->cpu));
 
-	if (!blk_plug_loop_useful(q))
-		return 0;
-	if (!q->plug_loop_cpu)
-		q->plug_loop_cpu = __alloc_percpu_gfp(HCTX_MAX_TYPES *
-				sizeof(*q->plug_loop_cpu),
-				__alignof__(*q->plug_loop_cpu), GFP_NOIO);
-	if (!q->plug_loop_cpu)
-		return -ENOMEM;
-	queue_for_each_hw_ctx(q, hctx, i)
-		if (blk_plug_loop_alloc_hctx(hctx))
-			return -ENOMEM;
-	return 0;
+		total.nr += sent;
+		total.flushes += sent / FLUSH;
+	}
+	return total;
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_alloc);
-
-void blk_plug_loop_free(struct request_queue *q)
-{
-	free_percpu(q->plug_loop_cpu);
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free);
-
-void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
-{
-	if (hctx->plug_loop)
-		blk_plug_loop_prepare(hctx, hctx->plug_loop);
-	else if (hctx->queue->plug_loop_cpu)
-		blk_plug_loop_alloc_hctx(hctx);
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_init_hctx);
-
-void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
-{
-	kfree(hctx->plug_loop);
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free_hctx);
 
 /* Let submitters follow the controller, until its next sample is due. */
 static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 {
 	const struct blk_plug_adaptive *c = &loop->controller;
-	u8 decision = c->group | (c->merge ? 0 : BLK_PLUG_LOOP_RANDOM);
-	bool sparse = c->state == BLK_PLUG_ADAPTIVE_PARKED;
 
-	/* all CPUs have these in their caches: write only what changes */
-	if (decision != loop->decision)
-		WRITE_ONCE(loop->decision, decision);
-	if (sparse != loop->sparse)
-		WRITE_ONCE(loop->sparse, sparse);
+	/* all CPUs have it in their caches: write it only if it changes */
+	if (!loop->pinned && loop->group != c->group)
+		WRITE_ONCE(loop->group, c->group);
 	WRITE_ONCE(loop->next, atomic_read(&loop->folded) + c->epoch);
 }
 
 /*
- * The counters are not read at one moment: a batch may show in one and not yet
- * in another.  The rest is then in the next sample, and both are off by that
- * batch.
+ * Begin anew, from what is counted now.  No CPU may be mapped to it, so it may
+ * have no tags.
  */
-static void blk_plug_loop_read(const struct blk_mq_hw_ctx *hctx,
-			       const struct blk_plug_loop *loop,
-			       struct blk_plug_adaptive_sample *total)
-{
-	const struct blk_plug_loop_cpu *c;
-	unsigned long wait = 0;
-	unsigned int i;
-
-	*total = (struct blk_plug_adaptive_sample){ .ns = ktime_get_ns() };
-	/* hctx->cpumask leaves out isolated CPUs, which submit as well */
-	for (i = 0; i < hctx->nr_ctx; i++) {
-		c = per_cpu_ptr(loop->cpu, hctx->ctxs[i]->cpu) + hctx->type;
-		wait += READ_ONCE(c->wait);
-		total->waits += READ_ONCE(c->waits);
-		total->flushes += READ_ONCE(c->flushes);
-		total->nr += READ_ONCE(c->sent);
-		total->merged += READ_ONCE(c->merged);
-	}
-	total->wait_ns = wait;
-}
-
-/* Counters wrap; so does the time in 256 ns, where a long has 32 bits. */
-static void
-blk_plug_loop_difference(struct blk_plug_adaptive_sample *d,
-			 const struct blk_plug_adaptive_sample *now,
-			 const struct blk_plug_adaptive_sample *then)
-{
-	unsigned long wait = now->wait_ns - then->wait_ns;
-
-	d->ns = now->ns - then->ns;
-	d->wait_ns = (u64)wait << BLK_PLUG_LOOP_WAIT_SHIFT;
-	d->nr = now->nr - then->nr;
-	d->waits = now->waits - then->waits;
-	d->flushes = now->flushes - then->flushes;
-	d->merged = now->merged - then->merged;
-}
-
-/* Forget what was learnt and counted before the last restart. */
-static void blk_plug_loop_renew(const struct blk_mq_hw_ctx *hctx,
+static void blk_plug_loop_begin(struct blk_mq_hw_ctx *hctx,
 				struct blk_plug_loop *loop)
 {
-	unsigned int resets = READ_ONCE(hctx->queue->plug_policy_resets);
-
-	if (loop->resets == resets)
-		return;
-	blk_plug_adaptive_init(&loop->controller, loop->pinned);
-	blk_plug_loop_publish(loop);
-	blk_plug_loop_read(hctx, loop, &loop->total);
+	blk_plug_adaptive_init(&loop->controller,
+			       hctx->queue_num % DELAYS * DELAY);
 	loop->sample = (struct blk_plug_adaptive_sample){};
-	/* from here on submitters follow the decision */
-	WRITE_ONCE(loop->resets, resets);
+	loop->total = blk_plug_loop_read(hctx);
+	blk_plug_loop_publish(loop);
 }
 
-static void blk_plug_loop_judge(const struct blk_mq_hw_ctx *hctx,
-				struct blk_plug_loop *loop)
-{
-	struct blk_plug_adaptive *c = &loop->controller;
-	unsigned int group = c->group, state = c->state;
-
-	trace_blk_plug_policy_sample(hctx, &loop->sample);
-	if (blk_plug_adaptive_decide(c, &loop->sample) || c->state != state)
-		trace_blk_plug_policy_decide(hctx, group, c->group,
-					     state_names[c->state]);
-}
-
-static void blk_plug_loop_sample(const struct blk_mq_hw_ctx *hctx,
+static void blk_plug_loop_sample(struct blk_mq_hw_ctx *hctx,
 				 struct blk_plug_loop *loop)
 {
-	struct blk_plug_adaptive_sample total;
+	struct blk_plug_adaptive_sample total = blk_plug_loop_read(hctx);
 
-	if (loop->resets != READ_ONCE(hctx->queue->plug_policy_resets)) {
-		blk_plug_loop_renew(hctx, loop);
-	} else {
-		blk_plug_loop_read(hctx, loop, &total);
-		blk_plug_loop_difference(&loop->sample, &total, &loop->total);
-		loop->total = total;
-		blk_plug_loop_judge(hctx, loop);
-		blk_plug_loop_publish(loop);
-	}
+	/* the counters wrap */
+	loop->sample = (struct blk_plug_adaptive_sample){
+		.ns = total.ns - loop->total.ns,
+		.nr = total.nr - loop->total.nr,
+		.flushes = total.flushes - loop->total.flushes,
+		.in_flight = blk_plug_loop_in_flight(hctx),
+	};
+	loop->total = total;
+	blk_plug_adaptive_decide(&loop->controller, &loop->sample);
+	trace_blk_plug_policy_sample(hctx, loop);
+	blk_plug_loop_publish(loop);
 }
 
 static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 folded)
@@ -223,7 +131,7 @@ static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 folded)
 }
 
 /* If the lock is taken, leave the sample to others. */
-static void blk_plug_loop_take_sample(const struct blk_mq_hw_ctx *hctx,
+static void blk_plug_loop_take_sample(struct blk_mq_hw_ctx *hctx,
 				      struct blk_plug_loop *loop)
 {
 	if (!spin_trylock(&loop->lock))
@@ -234,107 +142,127 @@ static void blk_plug_loop_take_sample(const struct blk_mq_hw_ctx *hctx,
 	spin_unlock(&loop->lock);
 }
 
-/* Let bios look for merges at once: the next sample may be far off. */
-static void blk_plug_loop_merges(struct blk_plug_loop *loop)
+void __blk_plug_loop_count_flush(const struct blk_plug *plug)
 {
-	if (!(READ_ONCE(loop->decision) & BLK_PLUG_LOOP_RANDOM) ||
-	    !spin_trylock(&loop->lock))
-		return;
-	WRITE_ONCE(loop->decision, loop->decision & BLK_PLUG_LOOP_GROUP);
-	spin_unlock(&loop->lock);
-}
+	struct blk_mq_hw_ctx *hctx = plug->mq_list.head->mq_hctx;
+	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
+	unsigned int nr = plug->rq_count;
+	u64 sent;
 
-void blk_plug_loop_sent(struct blk_mq_hw_ctx *hctx, unsigned int nr,
-			unsigned int merged)
+	/* the policy may have been off when the plug got its first request */
+	if (!loop)
+		return;
+	sent = this_cpu_add_return(*blk_plug_loop_counter(hctx), FLUSH + nr);
+	/* has it passed a multiple?  A plug holds fewer than that. */
+	if ((sent & (FOLD - 1)) < nr &&
+	    blk_plug_loop_due(loop, atomic_add_return(FOLD, &loop->folded)))
+		blk_plug_loop_take_sample(hctx, loop);
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_count_flush);
+
+/*
+ * In the path of an I/O: so no change of the number of hardware queues can come
+ * in between, hardware queues without I/O need no memory, and whoever sets the
+ * mode needs none of the locks that others only try to take.
+ */
+struct blk_plug_loop *blk_plug_loop_alloc(struct blk_mq_hw_ctx *hctx)
 {
-	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
-	struct blk_plug_loop_cpu __percpu *cpu;
-	u32 sent, before;
+	struct request_queue *q = hctx->queue;
+	struct blk_plug_loop *loop, *other;
+
+	if (blk_plug_policy_fallback(q))
+		return NULL;
+	loop = kzalloc_node(sizeof(*loop), GFP_NOWAIT, hctx->numa_node);
+	if (!loop)
+		return NULL;
+	spin_lock_init(&loop->lock);
+	blk_plug_loop_begin(hctx, loop);
+	/* others look at it without a lock, and must see all of it */
+	other = cmpxchg(&hctx->plug_loop, NULL, loop);
+	if (!other)
+		return loop;
+	kfree(loop);
+	return other;
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_alloc);
+
+void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
 
 	if (!loop)
 		return;
-	cpu = loop->cpu + hctx->type;
-	if (nr)
-		this_cpu_inc(cpu->flushes);
-	if (merged)
-		this_cpu_add(cpu->merged, merged);
-	if (merged >= BLK_PLUG_ADAPTIVE_SEQUENTIAL)
-		blk_plug_loop_merges(loop);
-	sent = this_cpu_add_return(cpu->sent, nr + merged);
-	before = sent - nr - merged;
-	sent = round_down(sent, FOLD);
-	before = round_down(before, FOLD);
-	if (sent != before &&
-	    blk_plug_loop_due(loop, atomic_add_return(sent - before,
-						      &loop->folded)))
-		blk_plug_loop_take_sample(hctx, loop);
+	spin_lock(&loop->lock);
+	blk_plug_loop_begin(hctx, loop);
+	spin_unlock(&loop->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_sent);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_init_hctx);
 
-static void blk_plug_loop_show_sample(struct seq_file *m,
-				      const struct blk_plug_adaptive_sample *s)
+void blk_plug_loop_restart(struct request_queue *q)
 {
-	seq_printf(m, "sample_ns %llu\n", s->ns);
-	seq_printf(m, "sample_ios %u\n", s->nr);
-	seq_printf(m, "sample_ns_per_io %llu\n",
-		   s->nr ? div_u64(s->ns, s->nr) : 0);
-	seq_printf(m, "sample_response_ns %llu\n",
-		   s->waits ? div_u64(s->wait_ns, s->waits) : 0);
-	seq_printf(m, "sample_flushes %u\n", s->flushes);
-	seq_printf(m, "sample_merged %u\n", s->merged);
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	/*
+	 * Do not wait for a queue that is frozen: its disk may go, and wait for
+	 * whoever writes to its files.  If CPUs are being mapped to hardware
+	 * queues, these begin anew by themselves.  Else what was learnt stays,
+	 * which is a start like any other.
+	 */
+	if (!percpu_ref_tryget(&q->q_usage_counter))
+		return;
+	queue_for_each_hw_ctx(q, hctx, i)
+		if (hctx)
+			blk_plug_loop_init_hctx(hctx);
+	percpu_ref_put(&q->q_usage_counter);
 }
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_restart);
+
+void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	kfree(hctx->plug_loop);
+}
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free_hctx);
 
 static void blk_plug_loop_show_locked(struct seq_file *m,
 				      const struct blk_plug_loop *loop)
 {
+	const struct blk_plug_adaptive_sample *s = &loop->sample;
 	const struct blk_plug_adaptive *c = &loop->controller;
 
-	seq_printf(m, "group %u\n", loop->decision & BLK_PLUG_LOOP_GROUP);
+	seq_printf(m, "group %u\n", loop->group);
 	seq_printf(m, "pinned %u\n", loop->pinned);
-	seq_printf(m, "lookup %u\n",
-		   !(loop->decision & BLK_PLUG_LOOP_RANDOM));
-	seq_printf(m, "state %s\n", state_names[c->state]);
 	seq_printf(m, "from %u\n", c->from);
-	seq_printf(m, "samples_parked %u\n", c->parked);
+	seq_printf(m, "trial %u\n", c->trial);
+	seq_printf(m, "samples_parked %u\n", c->trial ? 0 : c->parked);
 	seq_printf(m, "plug_fill %u\n", c->fill);
-	seq_printf(m, "in_flight %u\n", c->in_flight);
 	seq_printf(m, "epoch %u\n", c->epoch);
-	blk_plug_loop_show_sample(m, &loop->sample);
+	seq_printf(m, "sample_ns %llu\n", s->ns);
+	seq_printf(m, "sample_requests %u\n", s->nr);
+	seq_printf(m, "sample_flushes %u\n", s->flushes);
+	seq_printf(m, "sample_in_flight %u\n", s->in_flight);
 }
 
+/* Nothing, for a hardware queue whose plugs have not asked for a group yet. */
 int blk_plug_loop_show(void *data, struct seq_file *m)
 {
 	const struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_loop *loop = blk_plug_loop_of(hctx);
+	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
 
-	if (!loop) {
-		seq_puts(m, "state off\n");
+	if (!loop)
 		return 0;
-	}
 	spin_lock(&loop->lock);
-	blk_plug_loop_renew(hctx, loop);
 	blk_plug_loop_show_locked(m, loop);
 	spin_unlock(&loop->lock);
 	return 0;
 }
 
 /* A number pins the group size, 0 releases it. */
-static void blk_plug_loop_pin(const struct blk_mq_hw_ctx *hctx,
-			      struct blk_plug_loop *loop, unsigned int group)
-{
-	spin_lock(&loop->lock);
-	blk_plug_loop_renew(hctx, loop);
-	blk_plug_adaptive_init(&loop->controller, group);
-	WRITE_ONCE(loop->pinned, group);
-	blk_plug_loop_publish(loop);
-	spin_unlock(&loop->lock);
-}
-
 ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos)
 {
 	struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
+	struct blk_plug_loop *loop;
 	unsigned int group;
 	int ret;
 
@@ -343,9 +271,15 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 		return ret;
 	if (group > BLK_PLUG_ADAPTIVE_MAX_GROUP)
 		return -EINVAL;
-	/* never on "adaptive" so far, or it can do nothing for this queue */
+	loop = blk_plug_loop_get(hctx);
 	if (!loop)
-		return -EOPNOTSUPP;
-	blk_plug_loop_pin(hctx, loop, group);
+		return blk_plug_policy_fallback(hctx->queue) ? -EOPNOTSUPP :
+							       -ENOMEM;
+	spin_lock(&loop->lock);
+	loop->pinned = group;
+	if (group)
+		WRITE_ONCE(loop->group, group);
+	blk_plug_loop_begin(hctx, loop);
+	spin_unlock(&loop->lock);
 	return count;
 }

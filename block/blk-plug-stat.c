@@ -1,359 +1,229 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The plug statistics' counters: their memory, when they count, and the files
- * that show them.  What is counted where is in blk-plug-count.[ch].
+ * Plug statistics, in debugfs:
+ *
+ *	block/<disk>/plug_stats_enabled	1 to count, 0 (the default) not to
+ *	block/<disk>/hctx<N>/plug_stats		a line for each counter
+ *
+ * All is counted per CPU, without atomics, and is exact, however many CPUs
+ * share a hardware queue.  The memory is allocated when counting is first asked
+ * for, and stays for as long as the hardware queue: the counters only grow.
  */
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
-#include <linux/mutex.h>
-#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
+#include <linux/wait.h>
 #include <kunit/visibility.h>
 
 #include "blk.h"
 #include "blk-mq.h"
 #include "blk-plug-stat.h"
 
-/* On while any queue is counted; counts these queues. */
-DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
-
-/* Protects blk_plug_stat::base, of all hardware queues. */
-static DEFINE_MUTEX(blk_plug_stat_base_lock);
-
-#define ROW(row_name, row_id)						\
-	[BLK_PLUG_STAT_##row_id] = row_name
-
-/* Names and meanings, in the order of enum blk_plug_stat_id. */
-const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
-	/* requests freed, whether they completed or were merged */
-	ROW("completions",		COMPLETIONS),
-	/* requests claimed for an operation, through a plug or not */
-	ROW("requests",			REQUESTS),
-	/* bios compared with a request that the plug holds */
-	ROW("merge_attempts",		MERGE_ATTEMPTS),
-	ROW("merge_hits",		MERGE_HITS),
-	/* calls that ask for a single tag */
-	ROW("tags_single",		TAGS_SINGLE),
-	/* of these: the plug wants no batch, or has had one */
-	ROW("no_batch_budget",		NO_BATCH_BUDGET),
-	/* calls of ->queue_rq() */
-	ROW("queue_rq_calls",		QUEUE_RQ),
-
-	/* times an empty plug got its first request */
-	ROW("plugs",			PLUGS),
-	/* the plug was full */
-	ROW("flush_count",		FLUSH_COUNT),
-	/* a request was large */
-	ROW("flush_size",		FLUSH_SIZE),
-	/* a policy wanted it */
-	ROW("flush_policy",		FLUSH_POLICY),
-	/* the submission was over */
-	ROW("flush_finish",		FLUSH_FINISH),
-	/* the task went to sleep */
-	ROW("flush_schedule",		FLUSH_SCHEDULE),
-	/* count or size, but the plug's oldest request is another queue's */
-	ROW("flush_other_queue",	FLUSH_OTHER_QUEUE),
-	/* requests that all these flushes sent out */
-	ROW("flush_requests",		FLUSH_REQUESTS),
-	/* flushes whose requests all shared one reading of the clock */
-	ROW("flush_clock_shared",	FLUSH_CLOCK),
-	ROW("tags_batched",		TAGS_BATCHED),
-	ROW("tag_batches",		TAG_BATCHES),
-	/* calls of ->queue_rqs(), and what was handed to it */
-	ROW("queue_rqs_calls",		QUEUE_RQS),
-	ROW("queue_rqs_requests",	QUEUE_RQS_REQUESTS),
-	/* flushes of 1, 2 to 3, 4 to 7 ... requests */
-	ROW("flush_hist_1",		FLUSH_HIST),
-	ROW("flush_hist_2",		FLUSH_HIST + 1),
-	ROW("flush_hist_4",		FLUSH_HIST + 2),
-	ROW("flush_hist_8",		FLUSH_HIST + 3),
-	ROW("flush_hist_16",		FLUSH_HIST + 4),
-	ROW("flush_hist_32",		FLUSH_HIST + 5),
-	ROW("flush_hist_64",		FLUSH_HIST + 6),
-	/* this queue uses half of its share of a shared tag set */
-	ROW("no_batch_shared",		NO_BATCH_SHARED),
-	/* the tag map is too small to take tags ahead, or goes round robin */
-	ROW("no_batch_depth",		NO_BATCH_DEPTH),
-	/* too few tags are free, or a task waits for one */
-	ROW("no_batch_fragmented",	NO_BATCH_FRAGMENTED),
-	/* a reserved tag is wanted */
-	ROW("no_batch_reserved",	NO_BATCH_RESERVED),
-	/* the elevator limits the depth */
-	ROW("no_batch_scheduler",	NO_BATCH_SCHEDULER),
-	/* flushes whose hold was measured, and the sum of these holds */
-	ROW("holds",			HOLDS),
-	ROW("hold_us",			HOLD_US),
-
-	/* batches of requests that completed together, and their requests */
-	ROW("completion_batches",	BATCHES),
-	ROW("batch_completions",	BATCH_COMPLETIONS),
-	ROW("batch_hist_1",		BATCH_HIST),
-	ROW("batch_hist_2",		BATCH_HIST + 1),
-	ROW("batch_hist_4",		BATCH_HIST + 2),
-	ROW("batch_hist_8",		BATCH_HIST + 3),
-	ROW("batch_hist_16",		BATCH_HIST + 4),
-	ROW("batch_hist_32",		BATCH_HIST + 5),
+static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
+	[BLK_PLUG_STAT_TAGS_BATCHED]		= "tags_batched",
+	[BLK_PLUG_STAT_TAG_BATCHES]		= "tag_batches",
+	[BLK_PLUG_STAT_TAGS_SINGLE]		= "tags_single",
+	[BLK_PLUG_STAT_NO_BATCH_SHARED]		= "no_batch_shared",
+	[BLK_PLUG_STAT_NO_BATCH_DEPTH]		= "no_batch_depth",
+	[BLK_PLUG_STAT_NO_BATCH_BUSY]		= "no_batch_busy",
+	[BLK_PLUG_STAT_NO_BATCH_SCHEDULER]	= "no_batch_scheduler",
+	[BLK_PLUG_STAT_FLUSH_FULL]		= "flush_full",
+	[BLK_PLUG_STAT_FLUSH_POLICY]		= "flush_policy",
+	[BLK_PLUG_STAT_FLUSH_FINISH]		= "flush_finish",
+	[BLK_PLUG_STAT_FLUSH_SCHEDULE]		= "flush_schedule",
+	[BLK_PLUG_STAT_FLUSH_REQUESTS]		= "flush_requests",
+	[BLK_PLUG_STAT_MERGE_TRIED]		= "merge_tried",
+	[BLK_PLUG_STAT_MERGE_FOUND]		= "merge_found",
+	[BLK_PLUG_STAT_COMPLETION_BATCHES]	= "completion_batches",
+	[BLK_PLUG_STAT_BATCH_COMPLETIONS]	= "batch_completions",
 };
 
-#undef ROW
+#define CREATE_TRACE_POINTS
+#include <trace/events/blk_plug_stat.h>
 
-static unsigned long blk_plug_stat_sum(const struct blk_plug_stat *stat,
-				       enum blk_plug_stat_id id)
+/* On while any queue is counted; counts these queues. */
+DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_key);
+
+static bool blk_plug_stat_counts(const struct request_queue *q)
 {
-	const atomic_long_t *batch = NULL;
-	unsigned long sum = 0;
-	int cpu;
+	return test_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags);
+}
 
-	if (id >= BLK_PLUG_STAT_COMPLETE)
-		batch = &stat->complete[id - BLK_PLUG_STAT_COMPLETE];
-	else if (id >= BLK_PLUG_STAT_SUBMIT)
-		batch = &stat->submit[id - BLK_PLUG_STAT_SUBMIT];
-	if (batch)
-		return atomic_long_read(batch);
+/* Is there no older request for the same hardware queue in the plug? */
+static bool blk_plug_stat_oldest(struct blk_plug *plug,
+				 const struct request *rq)
+{
+	const struct request *older;
 
-	for_each_possible_cpu(cpu)
-		/* they go on counting: any recent value will do */
-		sum += data_race(per_cpu_ptr(stat->cpu, cpu)->nr[id]);
-	return sum;
+	rq_list_for_each(&plug->mq_list, older)
+		if (older->mq_hctx == rq->mq_hctx)
+			break;
+	return older == rq;
 }
 
 /*
- * Includes requests that a plug still holds.  Never less than what is in
- * flight; while I/O runs it may be more.
+ * Count a plug of one queue for the hardware queue of its oldest request.  It
+ * is rare that others go elsewhere, and not worth a look at each of them.
  */
-static unsigned long
-blk_plug_stat_in_flight(const struct blk_mq_hw_ctx *hctx)
+void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason)
 {
-	const struct blk_plug_stat *stat = blk_plug_stat_of(hctx);
-	unsigned long done;
+	const struct request *rq = rq_list_peek(&plug->mq_list);
 
-	if (!stat)
+	if (!plug->multiple_queues) {
+		__blk_plug_stat(rq->mq_hctx, reason, 1);
+		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSH_REQUESTS,
+				plug->rq_count);
+		return;
+	}
+
+	rq_list_for_each(&plug->mq_list, rq) {
+		if (blk_plug_stat_oldest(plug, rq))
+			__blk_plug_stat(rq->mq_hctx, reason, 1);
+		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSH_REQUESTS, 1);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_stat_flush);
+
+void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
+			      enum blk_plug_stat_id reason, unsigned int nr)
+{
+	if (blk_plug_stat_counts(data->q))
+		trace_blk_plug_stat_no_batch(data->hctx, data->nr_tags, nr,
+					     blk_plug_stat_rows[reason]);
+	if (!nr)
+		__blk_plug_stat(data->hctx, reason, 1);
+}
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_stat_no_batch);
+
+static int blk_plug_stat_alloc(struct blk_mq_hw_ctx *hctx)
+{
+	struct blk_plug_stat __percpu *stat;
+
+	if (READ_ONCE(hctx->plug_stat))
 		return 0;
-	done = blk_plug_stat_sum(stat, BLK_PLUG_STAT_COMPLETIONS);
-	/* whatever ended before has started, on whatever CPU */
-	smp_rmb();
-	return blk_plug_stat_sum(stat, BLK_PLUG_STAT_REQUESTS) - done;
-}
-
-static void blk_plug_stat_free(struct blk_plug_stat *stat)
-{
-	if (stat)
-		free_percpu(stat->cpu);
-	kfree(stat);
-}
-
-static struct blk_plug_stat *blk_plug_stat_alloc(int node, gfp_t gfp)
-{
-	struct blk_plug_stat *stat = kzalloc_node(sizeof(*stat), gfp, node);
-
+	/* not by I/O: it may have to wait until the queue is not frozen */
+	stat = alloc_percpu_gfp(struct blk_plug_stat, GFP_NOIO | __GFP_NOWARN);
 	if (!stat)
-		return NULL;
-	stat->cpu = alloc_percpu_gfp(struct blk_plug_stat_cpu, gfp);
-	if (stat->cpu)
-		return stat;
-	kfree(stat);
-	return NULL;
-}
-
-/* The caller makes sure that nothing is in flight and nobody counts. */
-static void blk_plug_stat_clear(struct blk_plug_stat *stat)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		memset(per_cpu_ptr(stat->cpu, cpu), 0, sizeof(*stat->cpu));
-	memset(stat->base, 0, sizeof(stat->base));
-	memset(stat->submit, 0, sizeof(stat->submit));
-	memset(stat->complete, 0, sizeof(stat->complete));
+		return -ENOMEM;
+	if (cmpxchg(&hctx->plug_stat, NULL, stat))
+		free_percpu(stat);
+	return 0;
 }
 
 void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	gfp_t gfp = GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY;
-	unsigned int mode = hctx->queue->plug_stat_mode;
-
 	/* if there is no memory, this one is not counted */
-	if (mode && !hctx->plug_stat)
-		hctx->plug_stat = blk_plug_stat_alloc(hctx->numa_node, gfp);
-	if (hctx->plug_stat) {
-		blk_plug_stat_clear(hctx->plug_stat);
-		hctx->plug_stat->mode = mode;
-		hctx->plug_stat_cpu = mode ? hctx->plug_stat->cpu : NULL;
-	}
+	if (blk_plug_stat_counts(hctx->queue))
+		blk_plug_stat_alloc(hctx);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_init_hctx);
 
 void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	blk_plug_stat_free(hctx->plug_stat);
+	free_percpu(hctx->plug_stat);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_free_hctx);
 
-/* Once allocated, the counters stay for as long as the hardware queue. */
-static int blk_plug_stat_alloc_hctxs(struct request_queue *q)
+/*
+ * Wait while the queue is frozen, but not if the disk goes: that waits until
+ * nobody writes to its files.  Nobody else does who freezes a queue: what goes
+ * with a hardware queue are the files of hctx<N>.
+ */
+static int blk_plug_stat_enter(struct request_queue *q)
 {
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	queue_for_each_hw_ctx(q, hctx, i) {
-		struct blk_plug_stat *stat;
-
-		if (READ_ONCE(hctx->plug_stat))
-			continue;
-		stat = blk_plug_stat_alloc(hctx->numa_node, GFP_KERNEL);
-		if (!stat)
-			return -ENOMEM;
-		if (cmpxchg(&hctx->plug_stat, NULL, stat))
-			blk_plug_stat_free(stat);
+	while (!percpu_ref_tryget(&q->q_usage_counter)) {
+		wait_event(q->mq_freeze_wq,
+			   !READ_ONCE(q->mq_freeze_depth) ||
+			   test_bit(GD_DEAD, &q->disk->state));
+		if (test_bit(GD_DEAD, &q->disk->state))
+			return -ENODEV;
 	}
 	return 0;
 }
 
-/* Returns the previous mode. */
-static unsigned int blk_plug_stat_switch(struct request_queue *q,
-					 unsigned int mode)
+void blk_plug_stat_disable(struct request_queue *q)
 {
-	struct blk_mq_hw_ctx *hctx;
-	unsigned int old;
-	unsigned long i;
-
-	spin_lock_irq(&q->queue_lock);
-	old = q->plug_stat_mode;
-	q->plug_stat_mode = mode;
-	queue_for_each_hw_ctx(q, hctx, i) {
-		struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
-
-		if (!stat)
-			continue;
-		if (!old && mode)
-			blk_plug_stat_clear(stat);
-		WRITE_ONCE(stat->mode, mode);
-		WRITE_ONCE(hctx->plug_stat_cpu, mode ? stat->cpu : NULL);
-	}
-	spin_unlock_irq(&q->queue_lock);
-	return old;
+	if (test_and_clear_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags))
+		static_branch_dec(&blk_plug_stat_key);
 }
 
 /*
- * A request that was marked before counting was last stopped may still be in
- * flight, and its end may or may not have been missed.  So freeze the queue,
- * and start when there is none.
+ * Hardware queues are added and go only while the queue is frozen, which it is
+ * not as long as this holds a reference.  Those that were added before are
+ * found here; those that are added later find the flag, in
+ * blk_plug_stat_init_hctx().  So no lock is needed that others might not get.
  */
-static int blk_plug_stat_enable(struct request_queue *q, unsigned int mode)
+static int blk_plug_stat_enable(struct request_queue *q)
 {
-	unsigned int memflags, old;
-	int ret = blk_plug_stat_alloc_hctxs(q);
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+	int ret;
 
-	if (ret)
-		return ret;
+	/* takes cpus_read_lock(), so do it without that reference */
 	static_branch_inc(&blk_plug_stat_key);
-	memflags = blk_mq_freeze_queue(q);
-	old = blk_plug_stat_switch(q, mode);
-	blk_mq_unfreeze_queue(q, memflags);
-	if (old)
+	if (test_and_set_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags))
 		static_branch_dec(&blk_plug_stat_key);
-	return 0;
-}
 
-static void blk_plug_stat_disable(struct request_queue *q)
-{
-	if (blk_plug_stat_switch(q, BLK_PLUG_STAT_OFF))
-		static_branch_dec(&blk_plug_stat_key);
-}
-
-/*
- * Counting starts from 0 with nothing in flight, so the queue is frozen for a
- * moment.  Takes cpus_read_lock(), so no queue may be frozen already, and the
- * lock of the elevator must not be held.
- */
-static int blk_plug_stat_set(struct request_queue *q,
-			     enum blk_plug_stat_mode mode)
-{
-	unsigned int memflags;
-	int ret = 0;
-
-	/* like everybody who takes this lock: I/O may depend on it */
-	memflags = memalloc_noio_save();
-	/*
-	 * Do not wait: whoever changes the number of hardware queues may wait
-	 * for a disk to go, which waits for the files that end up here.
-	 */
-	if (!down_read_trylock(&q->tag_set->update_nr_hwq_lock)) {
-		ret = -EBUSY;
-		goto restore;
+	ret = blk_plug_stat_enter(q);
+	if (!ret) {
+		queue_for_each_hw_ctx(q, hctx, i) {
+			ret = blk_plug_stat_alloc(hctx);
+			if (ret)
+				break;
+		}
+		blk_queue_exit(q);
 	}
-	if (mode == BLK_PLUG_STAT_OFF)
+	if (ret)
 		blk_plug_stat_disable(q);
-	else
-		ret = blk_plug_stat_enable(q, mode);
-	up_read(&q->tag_set->update_nr_hwq_lock);
-restore:
-	memalloc_noio_restore(memflags);
 	return ret;
 }
 
-void blk_plug_stat_unregister(struct request_queue *q)
+static unsigned long blk_plug_stat_sum(struct blk_plug_stat __percpu *stat,
+				       enum blk_plug_stat_id id)
 {
-	if (q->plug_stat_mode)
-		blk_plug_stat_disable(q);
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		/* they go on counting: any recent value will do */
+		sum += data_race(per_cpu_ptr(stat, cpu)->nr[id]);
+	return sum;
 }
 
-/* <debugfs>/block/<disk>/hctx<N>/plug_stats */
 int blk_plug_stat_hctx_show(void *data, struct seq_file *m)
 {
 	const struct blk_mq_hw_ctx *hctx = data;
-	const struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
+	struct blk_plug_stat __percpu *stat = READ_ONCE(hctx->plug_stat);
 	enum blk_plug_stat_id id;
 
-	mutex_lock(&blk_plug_stat_base_lock);
-	seq_printf(m, "in_flight %lu\n", blk_plug_stat_in_flight(hctx));
 	for (id = 0; id < BLK_PLUG_STAT_NR; id++)
 		seq_printf(m, "%s %lu\n", blk_plug_stat_rows[id],
-			   stat ? blk_plug_stat_sum(stat, id) - stat->base[id]
-				: 0);
-	mutex_unlock(&blk_plug_stat_base_lock);
+			   stat ? blk_plug_stat_sum(stat, id) : 0);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_hctx_show);
 
-ssize_t blk_plug_stat_hctx_write(void *data, const char __user *buf,
-				 size_t count, loff_t *ppos)
-{
-	const struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_stat *stat = READ_ONCE(hctx->plug_stat);
-	enum blk_plug_stat_id id;
-
-	if (!stat)
-		return count;
-	mutex_lock(&blk_plug_stat_base_lock);
-	for (id = 0; id < BLK_PLUG_STAT_NR; id++)
-		stat->base[id] = blk_plug_stat_sum(stat, id);
-	mutex_unlock(&blk_plug_stat_base_lock);
-	return count;
-}
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_hctx_write);
-
-/* <debugfs>/block/<disk>/plug_stats_enabled */
 int blk_plug_stat_enabled_show(void *data, struct seq_file *m)
 {
-	const struct request_queue *q = data;
-
-	seq_printf(m, "%u\n", READ_ONCE(q->plug_stat_mode));
+	seq_printf(m, "%d\n", blk_plug_stat_counts(data));
 	return 0;
 }
 
 ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 				    size_t count, loff_t *ppos)
 {
-	unsigned int mode;
+	unsigned int on;
 	int ret;
 
-	ret = kstrtouint_from_user(buf, count, 0, &mode);
+	ret = kstrtouint_from_user(buf, count, 0, &on);
 	if (ret)
 		return ret;
-	if (mode >= BLK_PLUG_STAT_NR_MODES)
+	if (on > 1)
 		return -EINVAL;
-	ret = blk_plug_stat_set(data, mode);
+	if (on)
+		ret = blk_plug_stat_enable(data);
+	else
+		blk_plug_stat_disable(data);
 	return ret ?: count;
 }

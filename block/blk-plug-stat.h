@@ -1,144 +1,147 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Plug statistics: what plugs do with a hardware queue's requests, and how the
- * requests come back.  Mechanism only: nothing here decides anything.  Code
- * that counts includes blk-plug-count.h.
- *
- * What happens per request is counted per CPU.  What happens per batch is
- * counted by atomics in two groups of cache lines per hardware queue, one for
- * those who submit and one for those who complete.  Both are exact, however
- * many CPUs share the queue.
+ * Plug statistics: what plugs batch, and why they do not, per hardware queue.
+ * Mechanism only: nothing here decides anything.
  */
 #ifndef BLK_PLUG_STAT_H
 #define BLK_PLUG_STAT_H
 
 #include <linux/blk-mq.h>
-#include <linux/cache.h>
 #include <linux/jump_label.h>
 #include <linux/percpu.h>
 
+struct blk_mq_alloc_data;
 struct seq_file;
 
 /**
- * enum blk_plug_stat_mode - what is counted on a queue
- * @BLK_PLUG_STAT_OFF:	nothing
- * @BLK_PLUG_STAT_COUNT: everything that needs no clock
- * @BLK_PLUG_STAT_TIME:	also how long plugs hold requests, at the cost of a
- *			reading of the clock per flush
- * @BLK_PLUG_STAT_NR_MODES: number of modes
- */
-enum blk_plug_stat_mode {
-	BLK_PLUG_STAT_OFF,
-	BLK_PLUG_STAT_COUNT,
-	BLK_PLUG_STAT_TIME,
-	BLK_PLUG_STAT_NR_MODES,
-};
-
-enum {
-	/* Flushes of 1, 2 to 3, 4 to 7 ... 64 and more requests. */
-	BLK_PLUG_STAT_FLUSH_BUCKETS	= 7,
-	/* Completion batches of 1 ... 32 and more. */
-	BLK_PLUG_STAT_BATCH_BUCKETS	= 6,
-};
-
-/*
- * The counters, grouped by who writes them.  blk_plug_stat_rows[] says what
- * each means.
+ * enum blk_plug_stat_id - the counters of a hardware queue
+ * @BLK_PLUG_STAT_TAGS_BATCHED:		tags that were taken several at once
+ * @BLK_PLUG_STAT_TAG_BATCHES:		times that they were
+ * @BLK_PLUG_STAT_TAGS_SINGLE:		times that a single tag was asked for
+ * @BLK_PLUG_STAT_NO_BATCH_SHARED:	a plug wanted several tags, but this
+ *					queue uses its share of a tag set
+ * @BLK_PLUG_STAT_NO_BATCH_DEPTH:	the map of tags is too small, or is used
+ *					in turn
+ * @BLK_PLUG_STAT_NO_BATCH_BUSY:	no tag is free, or a task waits for one
+ * @BLK_PLUG_STAT_NO_BATCH_SCHEDULER:	the elevator limits the depth
+ * @BLK_PLUG_STAT_FLUSH_FULL:		a plug was flushed as it held enough
+ *					requests, or a large one
+ * @BLK_PLUG_STAT_FLUSH_POLICY:		a policy wanted it
+ * @BLK_PLUG_STAT_FLUSH_FINISH:		the submission was over
+ * @BLK_PLUG_STAT_FLUSH_SCHEDULE:	the task went to sleep
+ * @BLK_PLUG_STAT_FLUSH_REQUESTS:	requests that these flushes sent out
+ * @BLK_PLUG_STAT_MERGE_TRIED:		bios compared with a request in a plug
+ * @BLK_PLUG_STAT_MERGE_FOUND:		of these, bios that were merged
+ * @BLK_PLUG_STAT_COMPLETION_BATCHES:	times that requests completed together
+ * @BLK_PLUG_STAT_BATCH_COMPLETIONS:	requests that did
+ * @BLK_PLUG_STAT_NR:			number of counters
  */
 enum blk_plug_stat_id {
-	/* per request or bio */
-	BLK_PLUG_STAT_COMPLETIONS,
-	BLK_PLUG_STAT_REQUESTS,
-	BLK_PLUG_STAT_MERGE_ATTEMPTS,
-	BLK_PLUG_STAT_MERGE_HITS,
+	BLK_PLUG_STAT_TAGS_BATCHED,
+	BLK_PLUG_STAT_TAG_BATCHES,
 	BLK_PLUG_STAT_TAGS_SINGLE,
-	BLK_PLUG_STAT_NO_BATCH_BUDGET,
-	BLK_PLUG_STAT_QUEUE_RQ,
-
-	/* per batch, on submission */
-	BLK_PLUG_STAT_SUBMIT,
-	BLK_PLUG_STAT_PLUGS = BLK_PLUG_STAT_SUBMIT,
-	BLK_PLUG_STAT_FLUSH_COUNT,
-	BLK_PLUG_STAT_FLUSH_SIZE,
+	BLK_PLUG_STAT_NO_BATCH_SHARED,
+	BLK_PLUG_STAT_NO_BATCH_DEPTH,
+	BLK_PLUG_STAT_NO_BATCH_BUSY,
+	BLK_PLUG_STAT_NO_BATCH_SCHEDULER,
+	BLK_PLUG_STAT_FLUSH_FULL,
 	BLK_PLUG_STAT_FLUSH_POLICY,
 	BLK_PLUG_STAT_FLUSH_FINISH,
 	BLK_PLUG_STAT_FLUSH_SCHEDULE,
-	BLK_PLUG_STAT_FLUSH_OTHER_QUEUE,
 	BLK_PLUG_STAT_FLUSH_REQUESTS,
-	BLK_PLUG_STAT_FLUSH_CLOCK,
-	BLK_PLUG_STAT_TAGS_BATCHED,
-	BLK_PLUG_STAT_TAG_BATCHES,
-	BLK_PLUG_STAT_QUEUE_RQS,
-	BLK_PLUG_STAT_QUEUE_RQS_REQUESTS,
-	BLK_PLUG_STAT_FLUSH_HIST,
-	BLK_PLUG_STAT_NO_BATCH_SHARED =
-		BLK_PLUG_STAT_FLUSH_HIST + BLK_PLUG_STAT_FLUSH_BUCKETS,
-	BLK_PLUG_STAT_NO_BATCH_DEPTH,
-	BLK_PLUG_STAT_NO_BATCH_FRAGMENTED,
-	BLK_PLUG_STAT_NO_BATCH_RESERVED,
-	BLK_PLUG_STAT_NO_BATCH_SCHEDULER,
-	BLK_PLUG_STAT_HOLDS,
-	BLK_PLUG_STAT_HOLD_US,
-
-	/* per batch, on completion */
-	BLK_PLUG_STAT_COMPLETE,
-	BLK_PLUG_STAT_BATCHES = BLK_PLUG_STAT_COMPLETE,
+	BLK_PLUG_STAT_MERGE_TRIED,
+	BLK_PLUG_STAT_MERGE_FOUND,
+	BLK_PLUG_STAT_COMPLETION_BATCHES,
 	BLK_PLUG_STAT_BATCH_COMPLETIONS,
-	BLK_PLUG_STAT_BATCH_HIST,
-
-	BLK_PLUG_STAT_NR =
-		BLK_PLUG_STAT_BATCH_HIST + BLK_PLUG_STAT_BATCH_BUCKETS,
+	BLK_PLUG_STAT_NR,
 };
 
 /**
- * struct blk_plug_stat_cpu - what one CPU has counted for a hardware queue
- * @nr: by &enum blk_plug_stat_id, up to %BLK_PLUG_STAT_SUBMIT
- */
-struct blk_plug_stat_cpu {
-	unsigned long nr[BLK_PLUG_STAT_SUBMIT];
-};
-
-/**
- * struct blk_plug_stat - the counters of a hardware queue
- * @mode:	&enum blk_plug_stat_mode
- * @cpu:	what happens per request
- * @base:	values of the counters at the last reset; a reset leaves the
- *		counters alone, so that it disturbs nobody
- * @submit:	what happens per batch that is submitted
- * @complete:	what happens per batch that completes
+ * struct blk_plug_stat - what one CPU has counted for a hardware queue
+ * @nr: by &enum blk_plug_stat_id
  */
 struct blk_plug_stat {
-	unsigned int mode;
-	struct blk_plug_stat_cpu __percpu *cpu;
-	unsigned long base[BLK_PLUG_STAT_NR];
-
-	atomic_long_t submit[BLK_PLUG_STAT_COMPLETE - BLK_PLUG_STAT_SUBMIT]
-		____cacheline_aligned;
-	atomic_long_t complete[BLK_PLUG_STAT_NR - BLK_PLUG_STAT_COMPLETE]
-		____cacheline_aligned;
+	unsigned long nr[BLK_PLUG_STAT_NR];
 };
-
-#ifdef CONFIG_BLK_PLUG_STAT
 
 DECLARE_STATIC_KEY_FALSE(blk_plug_stat_key);
 
-/* The counters' names */
-extern const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR];
+void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason);
+void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
+			      enum blk_plug_stat_id reason, unsigned int nr);
+
+/* A branch that is patched out until some queue is counted. */
+static __always_inline bool blk_plug_stat_on(void)
+{
+	return IS_ENABLED(CONFIG_BLK_PLUG_STAT) &&
+		static_branch_unlikely(&blk_plug_stat_key);
+}
+
+static inline void __blk_plug_stat(const struct blk_mq_hw_ctx *hctx,
+				   enum blk_plug_stat_id id, unsigned int nr)
+{
+#ifdef CONFIG_BLK_PLUG_STAT
+	struct blk_plug_stat __percpu *stat = READ_ONCE(hctx->plug_stat);
+
+	if (stat && test_bit(QUEUE_FLAG_PLUG_STAT, &hctx->queue->queue_flags))
+		this_cpu_add(stat->nr[id], nr);
+#endif
+}
 
 /**
- * blk_plug_stat_unregister - stop counting on the queue of a disk that goes
- * @q: any request queue, whose debugfs files are gone already
+ * blk_plug_stat - count what happens on a hardware queue
+ * @hctx: hardware queue
+ * @id: counter
+ * @nr: what to add
  *
- * Context: Process context, may sleep.  Takes cpus_read_lock() if the queue is
- *	counted.
+ * Context: Any.
  */
-void blk_plug_stat_unregister(struct request_queue *q);
+static __always_inline void blk_plug_stat(const struct blk_mq_hw_ctx *hctx,
+					  enum blk_plug_stat_id id,
+					  unsigned int nr)
+{
+	if (blk_plug_stat_on())
+		__blk_plug_stat(hctx, id, nr);
+}
+
+/**
+ * blk_plug_stat_flush - a plug is about to send out what it holds
+ * @plug: plug, which may be empty
+ * @reason: one of %BLK_PLUG_STAT_FLUSH_FULL ... %BLK_PLUG_STAT_FLUSH_SCHEDULE
+ *
+ * Context: Task context of the submitter.
+ */
+static __always_inline void blk_plug_stat_flush(struct blk_plug *plug,
+						enum blk_plug_stat_id reason)
+{
+	if (blk_plug_stat_on() && plug->rq_count)
+		__blk_plug_stat_flush(plug, reason);
+}
+
+/**
+ * blk_plug_stat_no_batch - a plug did not get the tags that it wanted
+ * @data: what it wanted
+ * @reason: one of %BLK_PLUG_STAT_NO_BATCH_SHARED ...
+ *	%BLK_PLUG_STAT_NO_BATCH_SCHEDULER
+ * @nr: how many it got, of which the trace event tells; counted if 0
+ *
+ * Context: Process context.
+ * Return: @nr
+ */
+static __always_inline unsigned int
+blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
+		       enum blk_plug_stat_id reason, unsigned int nr)
+{
+	if (blk_plug_stat_on())
+		__blk_plug_stat_no_batch(data, reason, nr);
+	return nr;
+}
 
 /**
  * blk_plug_stat_init_hctx - prepare a new or reused hardware queue
- * @hctx: hardware queue, on which nothing is in flight
+ * @hctx: hardware queue, of a queue that is frozen or new
  *
- * Context: Process context, the queue may be frozen.
+ * Context: Process context.
  */
 void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx);
 
@@ -148,41 +151,19 @@ void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx);
  */
 void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx);
 
+/**
+ * blk_plug_stat_disable - stop counting on a queue
+ * @q: any request queue; if its disk goes, its debugfs files are gone already
+ *
+ * Context: Process context, may sleep.  Takes cpus_read_lock() if the queue is
+ *	counted.
+ */
+void blk_plug_stat_disable(struct request_queue *q);
+
 /* The files in debugfs; see blk-mq-debugfs.c */
 int blk_plug_stat_hctx_show(void *data, struct seq_file *m);
-ssize_t blk_plug_stat_hctx_write(void *data, const char __user *buf,
-				 size_t count, loff_t *ppos);
 int blk_plug_stat_enabled_show(void *data, struct seq_file *m);
 ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 				    size_t count, loff_t *ppos);
 
-/* The per-CPU counters of a hardware queue, if its queue is counted. */
-static inline struct blk_plug_stat_cpu __percpu *
-blk_plug_stat_cpu(const struct blk_mq_hw_ctx *hctx)
-{
-	return READ_ONCE(hctx->plug_stat_cpu);
-}
-
-/* All counters of a hardware queue, likewise. */
-static inline struct blk_plug_stat *
-blk_plug_stat_of(const struct blk_mq_hw_ctx *hctx)
-{
-	return blk_plug_stat_cpu(hctx) ? hctx->plug_stat : NULL;
-}
-
-#else /* CONFIG_BLK_PLUG_STAT */
-
-static inline void blk_plug_stat_unregister(struct request_queue *q)
-{
-}
-
-static inline void blk_plug_stat_init_hctx(struct blk_mq_hw_ctx *hctx)
-{
-}
-
-static inline void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
-{
-}
-
-#endif /* CONFIG_BLK_PLUG_STAT */
 #endif /* BLK_PLUG_STAT_H */

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # apt with sources and state of its own, below $apt: the machine's are neither
 # read nor changed. Signatures are checked against Debian's keyring. Sourced
-# after lib.sh, never run.
+# after say.sh, never run.
 # shellcheck disable=SC2154 # $apt and $log are set by the scripts
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}

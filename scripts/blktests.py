@@ -19,17 +19,17 @@ import shutil
 import sys
 from pathlib import Path
 
-import checks
+import rooms  # noqa: F401
+import c_style
 import common
 import guest
 import kernel
+import lab
 import tap
-from blktests_mails import commit_all, export, load, new_repository, write
-from serieslib.env import BUILD, remove, say, step
-from serieslib.git import AUTHOR, Failure
+from series.blktests_mails import commit_all, export, load, new_repository, write
+from series.env import BUILD, remove, say, step
+from series.git import AUTHOR, Failure
 
-sys.path.insert(0, os.path.join(kernel.SELFTESTS, "bench"))
-import lab  # noqa: E402 pylint: disable=wrong-import-position
 
 OUT = BUILD / "series-blktests"
 GUEST = BUILD / "blktests"
@@ -99,7 +99,7 @@ def check(variant, mails, top):
         elif last and line.startswith("    "):
             last[1].append(line.strip())
 
-    job = Path(__file__).with_name("blktests_guest.sh").read_text(encoding="ascii")
+    job = (Path(kernel.ROOT) / "scripts/series/blktests_guest.sh").read_text(encoding="ascii")
     disk = GUEST / "disk.img"
     disk.unlink(missing_ok=True)
     with common.clock(lambda seconds: f"{variant}: {len(found)} of {len(names)} tests, "
@@ -146,7 +146,7 @@ def try_mails(report, mails, checkout, box):
     top = GUEST / "tree"
     remove(top)
     apply(checkout, box, top)
-    text, code = checks.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
+    text, code = c_style.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
                              *(mail.path for mail in mails)], "shellcheck", cwd=top)
     report.check(not code, "shellcheck, as blktests' make check has it", text)
     for variant in WANTED:

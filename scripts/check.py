@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 
+import rooms  # noqa: F401
 import common
 import guest
 import kernel
@@ -19,8 +20,7 @@ import tap
 OUT = os.path.join(kernel.BUILD, "check")
 PYTHON = sys.executable
 SCRIPTS = os.path.join(kernel.ROOT, "scripts")
-BENCH = os.path.join(kernel.SELFTESTS, "bench")
-TORTURE = os.path.join(kernel.SELFTESTS, "torture")
+LAB = os.path.join(kernel.ROOT, "lab")
 
 
 def script(name, *args):
@@ -28,9 +28,9 @@ def script(name, *args):
     return [PYTHON, os.path.join(SCRIPTS, name), *args]
 
 
-def bench(name, *args):
+def lab(name, *args):
     """Command line of a script of the laboratory."""
-    return [PYTHON, os.path.join(BENCH, name), *args]
+    return [PYTHON, os.path.join(LAB, name), *args]
 
 
 # What must work before anything can be tested: (what, command).
@@ -53,40 +53,40 @@ PLAIN = "git-am"
 AT_A_TIME = 2
 GROUPS = {name: Group(*row) for name, *row in (
     ("cost", 60, "kernel", "instructions that 'always' costs",
-     script("cost.py")),
+     script("check/always_cost.py")),
     (PLAIN, 30, "series", "git am of the mails makes the tree",
      script("series.py", "verify")),
     ("option-off", 60, "kernel", "without the option nothing is compiled in",
-     script("identity.py")),
+     script("check/option_off.py")),
     ("kunit", 90, "tree", "unit tests of the kernel's code",
      script("kunit.py")),
     ("guest-runner", 90, "kernel", "tests of what boots the guests",
-     [PYTHON, os.path.join(kernel.QEMU, "test_boot.py")]),
+     lab("tests/guest_runner.py")),
     ("host-tools", 60, "kernel", "unit tests of the Python programs",
      script("unittests.py")),
-    ("series-tools", 60, None, "tests of series.py", script("test_series.py")),
+    ("series-tools", 60, None, "tests of series.py", script("tests/series_tools.py")),
     ("plugtrace", 5, None, "do plugtrace.bt and plugtrace-perf start?",
-     script("tracetest.py", "--host")),
+     script("check/plugtrace_starts.py", "--host")),
     ("selftests", 420, "kernel", "the kselftests, in a guest",
      script("selftest.py")),
     ("native", 60, "kernel", "is SUITE=native of make bench right?",
-     bench("native.py", "--tap")),
+     lab("native/native.py", "--tap")),
     ("torture", 150, "kernel", "90 s of make torture",
-     [PYTHON, os.path.join(TORTURE, "torture.py"), "--tap"]),
-    ("audit", 60, "kernel", "what plugs batch, case by case",
+     lab("torture/torture.py", "--tap")),
+    ("audit", 120, "kernel", "what plugs batch, case by case",
      script("audit.py", "--tap")),
     ("laboratory", 180, "kernel", "the model SSD, and plugbench, in guests",
-     script("labtest.py")),
+     script("check/laboratory.py")),
     ("roll-out", 150, "kernel", "plugroll's guard, under a live load",
-     script("plugrolltest.py", "--only", "load")),
+     script("roll_test.py", "--only", "load")),
     ("loads", 60, "kernel", "some software that others wrote",
-     bench("loads.py", "--tap")),
+     lab("bench/loads.py", "--tap")),
     ("crosscheck", 200, "kernel", "the model SSD against a simulation",
-     bench("crosscheck.py")),
+     lab("bench/crosscheck.py")),
     ("lines", 90, "kernel", "is SUITE=lines of make bench right?",
-     bench("lines.py", "--tap")),
+     lab("bench/lines.py", "--tap")),
     ("tags", 120, "kernel", "does anybody want for tags more often?",
-     bench("tags.py", "--short")),
+     lab("bench/tags.py", "--short")),
     ("lint", 90, "series", "checkpatch, shellcheck, kernel-doc, sparse, W=1",
      script("lint.py")),
 )}
@@ -95,7 +95,7 @@ GROUPS = {name: Group(*row) for name, *row in (
 # the policy and of tags.
 OTHER = "6.12"
 OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values",
-               "adaptive_learns", "adaptive_forgets", "elevator_fallback",
+               "adaptive_learns", "adaptive_forgets", "fallback",
                "verify_flips", "held_switch_order", "polled_two",
                "several_queues_merge", "kyber_iostats", "tags_of_libaio",
                "tags_of_long_plug", "tags_of_merged", "tags_of_small_map",
@@ -113,6 +113,7 @@ def of_other(name, seconds, *more, **changed):
 
 if kernel.KVER == OTHER:
     del GROUPS["crosscheck"]    # its bounds know what an I/O costs Linux 7.3
+    del GROUPS["native"]        # whose changes to User Mode Linux are for that
 else:
     GROUPS.update({"%s-%s" % (name, OTHER): group for name, group in (
         (PLAIN, of_other(PLAIN, 60)),

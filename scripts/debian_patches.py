@@ -17,14 +17,15 @@ import shutil
 import subprocess
 import tempfile
 
+import rooms  # noqa: F401
 import common
 import kernel
-import toolspkg
+import tools_package
 
 OUT = os.path.join(kernel.BUILD, "debian-patches")
 PLACE = "features/all/plug-policy"
 PATCHES = os.path.join(OUT, "debian/patches", PLACE)
-POLICY = os.path.join(toolspkg.PACKAGING, "policy.config")
+POLICY = os.path.join(tools_package.PACKAGING, "policy.config")
 
 
 def patches():
@@ -36,25 +37,13 @@ def patches():
     return sorted(glob.glob(PATCHES + "/*.patch"))
 
 
-def choices():
-    """Of the default policy, but for the one that is taken: Debian's
-    configuration names them all."""
-    with open(os.path.join(kernel.TREE, "block/Kconfig.plug"),
-              encoding="ascii") as text:
-        names = re.findall(r"^config (\w*_DEFAULT_\w+)", text.read(), re.M)
-    return [name for name in names if not name.endswith("_ALWAYS")]
-
-
 def config():
     """The options, in the form of debian/config/config."""
     lines = ["##", "## file: block/Kconfig.plug", "##"]
-    for name, value in kernel.wanted_options([POLICY]).items():
-        if "_DEFAULT_" in name:
-            lines += ["## choice: Default plug policy", name + "=" + value,
-                      *("# CONFIG_%s is not set" % other
-                        for other in choices()), "## end choice"]
-        elif "PLUG" in name:            # Debian sets the others itself
-            lines.append(name + "=" + value)
+    lines += [name + "=" + value
+              for name, value in kernel.wanted_options([POLICY]).items()
+              if "PLUG" in name]        # Debian sets the others itself
+    lines.append("# CONFIG_BLK_PLUG_POLICY_DEFAULT_ADAPTIVE is not set")
     return "\n".join(lines) + "\n"
 
 

@@ -16,27 +16,30 @@ import signal
 import subprocess
 import time
 
+import rooms
+import arch
 import common
 import seed
-from serieslib import env
+from series import env
 
 KVER = env.BASE
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = str(env.BUILD)
+ROOT = rooms.ROOT
+BUILD = arch.BUILD
 CACHE = str(env.TOP / "cache")
 TREE = str(env.TREE)
 BASE = TREE + "-base"
-QEMU = os.path.join(ROOT, "tools/testing/selftests/block-plug/qemu")
+QEMU = os.path.join(ROOT, "lab/qemu")
 CONFIG = os.path.join(QEMU, "kernel.config")
 DEBUG = os.path.join(QEMU, "debug.config")
 KCSAN = os.path.join(QEMU, "kcsan.config")
 TORTURE = os.path.join(QEMU, "torture.config")
 TRACE = os.path.join(QEMU, "trace.config")
+# Last of all: what other fragments want of a PC is not there.
+PROCESSOR = [os.path.join(QEMU, "arm64.config")] if arch.IS_ARM64 else []
 OFF = os.path.join(BUILD, "off.config")
-SELFTESTS = os.path.dirname(QEMU)
-MODEL = os.path.join(SELFTESTS, "ssd_model")
-BASELINES = os.path.join(SELFTESTS, "bench/baselines")
-NATIVE = os.path.join(SELFTESTS, "bench/native.config")
+SELFTESTS = os.path.join(ROOT, "tools/testing/selftests/block-plug")
+MODEL = os.path.join(ROOT, "lab/ssd_model")
+BASELINES = os.path.join(ROOT, "lab/bench/baselines")
 
 # The sections before the policy.
 BATCHING = TREE + "-batching"
@@ -44,19 +47,20 @@ BATCHING = TREE + "-batching"
 # Unpatched, but for what a baseline of the benchmarks takes away.
 NOPLUG = TREE + "-noplug"
 RFCERA = TREE + "-rfcera"
-DELAY = TREE + "-delay"
 
-# Options that tests under User Mode Linux need
+# A kernel that is a process, User Mode Linux; and what its tests need
+PROCESS_CONFIG = os.path.join(QEMU, "process.config")
 UMLTEST = os.path.join(QEMU, "uml.config")
+KUNITTEST = os.path.join(QEMU, "kunit.config")
 KUNIT = [os.path.join(ROOT, "block", name) for name in (
     ".kunitconfig", "tests/plug_policy.kunitconfig")]
 
 # The directories with the hooks, and the users of struct blk_plug outside.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
 
-BOOTABLE = ["bzImage", "modules"]
+BOOTABLE = [os.path.basename(arch.IMAGE), "modules"]
 
-# A process of the host: User Mode Linux. The one for tests of what is right.
+# The kernel that is a process of the host, for tests of what is right.
 PROCESS = ["linux"]
 UML = "uml-test"
 
@@ -65,41 +69,31 @@ VARIANTS = {
     "patched": (TREE, "o-kernel", [CONFIG], BOOTABLE),
     "debug": (TREE, "o-debug", [CONFIG, TORTURE, DEBUG], BOOTABLE),
     "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, KCSAN], BOOTABLE),
+    "torture": (TREE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
     "trace": (TREE, "o-trace", [CONFIG, TRACE], BOOTABLE),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
+    "base-torture": (BASE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
     "base-trace": (BASE, "o-trace", [CONFIG, TRACE], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
     "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
-    "uml": (TREE, "o-uml", [NATIVE], PROCESS),
-    "uml-base": (BASE, "o-uml", [NATIVE], PROCESS),
-    "uml-batching": (BATCHING, "o-uml", [NATIVE, OFF], PROCESS),
-    "uml-delay": (DELAY, "o-umltest", [NATIVE, UMLTEST, *KUNIT], PROCESS),
-    UML: (TREE, "o-umltest", [NATIVE, UMLTEST, *KUNIT], PROCESS),
+    "kunit": (TREE, "o-kunit", [CONFIG, KUNITTEST, *KUNIT], BOOTABLE),
+    UML: (TREE, "o-umltest", [PROCESS_CONFIG, UMLTEST, *KUNIT], PROCESS),
 }
 
 # What a first build starts from, if that is there: few objects differ.
 SEEDS = {"base": "patched", "batching": "patched", "off": "patched",
-         "batching-off": "batching", "uml-delay": UML}
+         "kunit": "patched", "base-torture": "torture",
+         "batching-off": "batching"}
 
-# The kernels at the ends of sections, which make figures compares: they are few,
-# and take turns in one tree.
+# The kernels of single sections: they are few, and take turns in one tree.
 SECTIONS = TREE + "-sections"
 
 # variant: the commit of the series that it is built of
-COMMITS = dict.fromkeys(["batching", "batching-off", "uml-batching"],
+COMMITS = dict.fromkeys(["batching", "batching-off"],
                         "refs/tags/section/counters")
-
-
-def add_section(name):
-    """Variants of the kernel at the end of a section; the bootable one."""
-    variant = "at-" + name
-    VARIANTS[variant] = (SECTIONS, "o-kernel-" + name, [CONFIG], BOOTABLE)
-    VARIANTS["uml-" + variant] = (SECTIONS, "o-uml-" + name, [NATIVE], PROCESS)
-    COMMITS[variant] = COMMITS["uml-" + variant] = "refs/tags/section/" + name
-    return variant
 
 
 def add_stack(name):
@@ -120,10 +114,6 @@ def add_stack(name):
 # Who compiles what gcc does not.
 COMPILERS = {"kcsan": "clang-19"}
 
-# Printed steps of a first build, for the estimate; later ones remember.
-FIRST_BUILD_STEPS = 1750
-FIRST_PROCESS_STEPS = 800
-
 
 class BuildError(Exception):
     """A build failed; the message says what and where the log is."""
@@ -131,15 +121,21 @@ class BuildError(Exception):
 
 def output(variant):
     """Directory that a variant is built in."""
-    tree, out, _, _ = VARIANTS[variant]
-    return os.path.join(tree, out)
+    tree, out, _, targets = VARIANTS[variant]
+    return os.path.join(tree, out if targets == PROCESS else arch.output(out))
+
+
+def fragments_of(variant):
+    """The configuration fragments of a variant, the last one wins."""
+    _, _, fragments, targets = VARIANTS[variant]
+    return fragments + (PROCESSOR if targets != PROCESS else [])
 
 
 def image(variant):
     """The kernel image to boot, or the process to start."""
     is_process = VARIANTS[variant][3] == PROCESS
     return os.path.join(output(variant),
-                        "linux" if is_process else "arch/x86/boot/bzImage")
+                        "linux" if is_process else arch.IMAGE)
 
 
 def environment():
@@ -148,11 +144,12 @@ def environment():
     env.pop("MAKEFLAGS", None)
     env.pop("MFLAGS", None)
     env.pop("KSRC", None)
+    env.pop("ARCH", None)       # kbuild is told, where it is not x86
     env.update({
         "CCACHE_DIR": os.path.join(CACHE, "ccache"),
         "CCACHE_NOHASHDIR": "1",
-        # a miss then costs 5% instead of 25%
-        "CCACHE_DEPEND": "1",
+        # not CCACHE_DEPEND, though a miss then costs 5% instead of 25%: it does
+        # not see .incbin, and puts another kernel into bzImage
         "CCACHE_MAXSIZE": "1G",
         "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
         "KBUILD_BUILD_USER": "plug_policy",
@@ -172,11 +169,15 @@ def make_command(tree, out, *args, compiler="gcc"):
 
 def variant_command(variant, *args):
     """The make command line for a variant."""
-    tree, out, _, targets = VARIANTS[variant]
+    tree, _, _, targets = VARIANTS[variant]
+    compiler = COMPILERS.get(variant, "gcc")
     if targets == PROCESS:
         args = ("ARCH=um", *args)
-    return make_command(tree, out, *args,
-                        compiler=COMPILERS.get(variant, "gcc"))
+    else:
+        args = (*arch.MAKE, *args)
+        compiler = arch.CROSS + compiler
+    return make_command(tree, os.path.basename(output(variant)), *args,
+                        compiler=compiler)
 
 
 def quiet(command, what):
@@ -225,7 +226,7 @@ def ensure_baseline(tree):
 def ensure_tree(variant):
     """The source of a variant; those of several share it."""
     tree = VARIANTS[variant][0]
-    with common.locked(os.path.join(BUILD, ".lock-" + os.path.basename(tree))):
+    with common.locked(str(env.BUILD / (".lock-" + os.path.basename(tree)))):
         if tree == BASE:
             ensure_checkout(tree, "base")
         elif variant in COMMITS:
@@ -260,7 +261,7 @@ def check_config(path, options, known_missing):
 
 def configure(variant):
     """tinyconfig plus the fragments, if they changed since the last time."""
-    tree, _, fragments, _ = VARIANTS[variant]
+    tree, fragments = VARIANTS[variant][0], fragments_of(variant)
     path = output(variant)
     os.makedirs(path, exist_ok=True)
     text = b"".join(open(name, "rb").read() for name in fragments)
@@ -287,14 +288,31 @@ def configure(variant):
 
 
 class Progress:
-    """What is being built, and how far it is."""
+    """What is being built, and how far it is.
 
-    def __init__(self, what, expected):
+    How many steps there are is known where this configuration, that is the
+    .config in path, was built from nothing before.
+    """
+
+    def __init__(self, what, path):
         self.what = what
-        self.expected = expected
+        with open(os.path.join(path, ".config"), "rb") as config:
+            key = hashlib.sha256(config.read()).hexdigest()
+        self.kept = os.path.join(CACHE, "steps", key[:16])
+        self.is_whole = not os.path.exists(
+            os.path.join(path, "include/generated/autoconf.h"))
+        self.total = self.known() if self.is_whole else None
         self.steps = 0
         self.doing = "make"
         self.start = time.monotonic()
+
+    def known(self):
+        """How many steps the last build from nothing took."""
+        try:
+            with open(self.kept, encoding="ascii") as steps:
+                return int(steps.read())
+        except (OSError, ValueError):
+            return None
 
     def step(self, line):
         """Count one line of make's, if it is a step."""
@@ -304,11 +322,17 @@ class Progress:
 
     def text(self, seconds):
         """For the clock."""
-        share = min(99, 100 * self.steps // max(1, self.expected))
-        return "%s: %3d%% %s, %d s" % (self.what, share, self.doing, seconds)
+        of = " of %d" % self.total if self.total else ""
+        return "%s: %d%s steps, %s, %d s" % (self.what, self.steps, of,
+                                             self.doing, seconds)
 
     def done(self):
-        """Say how long it took, if it took long enough to matter."""
+        """The build succeeded: remember it, say how long it took, if that was
+        long enough to matter."""
+        if self.is_whole:
+            os.makedirs(os.path.dirname(self.kept), exist_ok=True)
+            with open(self.kept, "w", encoding="ascii") as out:
+                out.write("%d\n" % self.steps)
         seconds = time.monotonic() - self.start
         if seconds >= 5:
             print("%s: built in %d s" % (self.what, seconds), flush=True)
@@ -323,23 +347,6 @@ def run_make(command, log_name, progress):
             env=environment())
 
 
-def expected_steps(path, targets=None):
-    """How many steps the last full build took."""
-    try:
-        with open(os.path.join(path, ".steps"), encoding="ascii") as steps:
-            return int(steps.read())
-    except (OSError, ValueError):
-        return (FIRST_PROCESS_STEPS if targets == PROCESS
-                else FIRST_BUILD_STEPS)
-
-
-def remember_steps(path, steps):
-    """Keep the number of steps, if this was more than a rebuild."""
-    if steps > 1000:
-        with open(os.path.join(path, ".steps"), "w", encoding="ascii") as out:
-            out.write(str(steps))
-
-
 def differing(tree, other):
     """Files in which two source trees differ, what nobody committed as well."""
     head = quiet(["git", "-C", tree, "rev-parse", "HEAD"], "git").strip()
@@ -349,7 +356,7 @@ def differing(tree, other):
 
 def plant_seed(variant):
     """Start a first build from that of a tree which differs in few files."""
-    tree, out, _, targets = VARIANTS[variant]
+    tree, _, _, targets = VARIANTS[variant]
     near = SEEDS.get(variant)
     if not near or os.path.exists(output(variant)) \
             or not os.path.exists(image(near)):
@@ -357,7 +364,8 @@ def plant_seed(variant):
     build(near)
     with common.locked(os.path.join(BUILD, ".lock-" + near)):
         print("kernel %s: from %s" % (variant, near), flush=True)
-        seed.plant(VARIANTS[near][0], tree, (VARIANTS[near][1], out),
+        seed.plant(VARIANTS[near][0], tree,
+                   [os.path.basename(output(name)) for name in (near, variant)],
                    differing(tree, VARIANTS[near][0]))
     if targets == HOOKED:       # which must hold their own objects, and no more
         for name in HOOKED:
@@ -383,13 +391,12 @@ def build_locked(variant):
     configure(variant)
     path = output(variant)
     log = os.path.join(BUILD, "kernel-%s.log" % variant)
-    progress = Progress("kernel " + variant, expected_steps(path, targets))
+    progress = Progress("kernel " + variant, path)
     if run_make(variant_command(variant, *targets), log, progress):
         with open(log, encoding="utf-8") as text:
             tail = text.read()[-3000:]
         raise BuildError("%s\nkernel %s failed to build, see %s"
                          % (tail, variant, log))
-    remember_steps(path, progress.steps)
     progress.done()
     return path
 
@@ -400,7 +407,9 @@ def module_source(source, where):
     os.makedirs(where, exist_ok=True)
     for path in glob.glob(source + "/*.[ch]") + [source + "/Makefile"]:
         link = os.path.join(where, os.path.basename(path))
-        if not os.path.lexists(link):
+        if not os.path.exists(link):
+            if os.path.lexists(link):   # the source was elsewhere
+                os.unlink(link)
             os.symlink(path, link)
     return "M=" + where
 

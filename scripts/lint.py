@@ -5,14 +5,16 @@
 What sparse and W=1 say is compared with what they say of the unpatched file:
 the series may add nothing.  New files may draw no warning at all.
 """
+import argparse
 import glob
 import os
 import re
 
-import checks
+import rooms  # noqa: F401
+import c_style
 import kernel
 import tap
-from serieslib import env
+from series import env
 
 SERIES = str(env.OUTPUT)
 OUT = "o-lint"
@@ -20,7 +22,7 @@ OUT = "o-lint"
 
 def run(*command, cwd=kernel.ROOT):
     """All that a command prints, and whether it succeeded."""
-    text, code = checks.run(command, "lint: " + os.path.basename(command[0]),
+    text, code = c_style.run(command, "lint: " + os.path.basename(command[0]),
                             cwd=cwd)
     return text, code == 0
 
@@ -40,7 +42,7 @@ def checkpatch(report):
     report.check(mails, "the series has mails", "none in " + SERIES)
     for mail in mails:
         name = "checkpatch " + os.path.basename(mail)
-        text, good = checks.checkpatch(kernel.TREE, name, mail)
+        text, good = c_style.checkpatch(kernel.TREE, name, mail)
         report.check(good, name, text)
 
 
@@ -82,8 +84,9 @@ def headers(report):
 
 def kernel_doc(report):
     """The contracts parse, and describe all that they must."""
-    names = git_files("block/*.[ch]", "drivers/*.[ch]")
-    text = checks.kernel_doc(kernel.TREE, names, kernel.ROOT)
+    names = git_files("block/*.[ch]", "drivers/*.[ch]",
+                      os.path.relpath(kernel.MODEL, kernel.ROOT) + "/*.[ch]")
+    text = c_style.kernel_doc(kernel.TREE, names, kernel.ROOT)
     report.check(names and not text, "kernel-doc", text)
 
 
@@ -118,9 +121,9 @@ def warnings(variant, objects):
         path = os.path.join(tree, OUT, name)
         if os.path.exists(path):
             os.unlink(path)
-    return checks.findings(kernel.quiet(
-        kernel.make_command(tree, OUT, *checks.SPARSE, *objects),
-        "make " + " ".join(checks.SPARSE)))
+    return c_style.findings(kernel.quiet(
+        kernel.make_command(tree, OUT, *c_style.SPARSE, *objects),
+        "make " + " ".join(c_style.SPARSE)))
 
 
 def compiler(report):
@@ -128,7 +131,7 @@ def compiler(report):
     changed, new = touched_objects()
     kernel.ensure_checkout(kernel.BASE, "base")
     before = warnings("base", changed)
-    added = checks.added(warnings("patched", changed + new), before)
+    added = c_style.added(warnings("patched", changed + new), before)
     report.check(changed and not added,
                  "sparse and W=1 add nothing over the base",
                  "\n".join(added))
@@ -143,21 +146,30 @@ def module(report):
         os.unlink(name)
     # tinyconfig, which is of 32 bits, leaves their limit behind
     text = kernel.quiet(kernel.make_command(
-        tree, OUT, *checks.SPARSE, "KCFLAGS=-Wframe-larger-than=2048",
+        tree, OUT, *c_style.SPARSE, "KCFLAGS=-Wframe-larger-than=2048",
         kernel.module_source(kernel.MODEL, out),
         *(os.path.basename(name)[:-1] + "o" for name in sources)),
                         "make of ssd_model")
-    found = checks.added(checks.findings(text), {})
+    found = c_style.added(c_style.findings(text), {})
     report.check(not found, "sparse and W=1: ssd_model", "\n".join(found))
-    names = git_files(os.path.relpath(kernel.MODEL, kernel.ROOT) + "/*.[ch]")
-    text, good = checks.checkpatch(
-        tree, "checkpatch ssd_model", "--no-tree", "-f",
-        *(os.path.join(kernel.ROOT, name) for name in names))
-    report.check(good and names, "checkpatch ssd_model", text)
+
+
+def laboratory(report):
+    """C of our own that no mail carries."""
+    for where in (kernel.MODEL, os.path.join(kernel.ROOT, "lab/native/uml")):
+        name = "checkpatch " + os.path.basename(where)
+        files = git_files(os.path.relpath(where, kernel.ROOT) + "/*.[ch]")
+        text, good = c_style.checkpatch(
+            kernel.TREE, name, "--no-tree", "-f",
+            *(os.path.join(kernel.ROOT, one) for one in files))
+        report.check(good and files, name, text)
 
 
 def main():
     """All of it."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    ).parse_args()
     report = tap.Report()
     checkpatch(report)
     shell(report)
@@ -168,6 +180,7 @@ def main():
                      kernel.BuildError):
         compiler(report)
         module(report)
+    laboratory(report)
     report.exit()
 
 

@@ -16,11 +16,12 @@ import os
 import sys
 import time
 
-import bisect_series
-import checks
+import rooms  # noqa: F401
+import c_style
 import common
 import kernel
-from configs import Config, TESTS, WIDER, fragment, own_objects
+from configs import (Config, Series, TESTS, WIDER, alone, fragment, git,
+                     own_objects)
 
 OUT = os.path.join(kernel.BUILD, "matrix")
 RESULT = os.path.join(OUT, "result.json")
@@ -119,7 +120,7 @@ class Row:
             log.write(text)
         if not what:
             self.undefined, self.defined = config.symbols()
-        return checks.findings(text), text[-2000:] if code else ""
+        return c_style.findings(text), text[-2000:] if code else ""
 
     def run(self, link):
         """Compile, and the unpatched tree, too, if there is anything to
@@ -130,7 +131,7 @@ class Row:
             if found:
                 kernel.ensure_checkout(kernel.BASE, "base")
                 base, _ = self.speak(kernel.BASE, " base", False)
-                found = checks.added(found, base)
+                found = c_style.added(found, base)
             self.found = list(found) or ([wrong] if wrong else [])
         except kernel.BuildError as error:
             self.found = [str(error)]
@@ -163,7 +164,7 @@ def conclude(rows, start):
     failed = [row for row in rows if row.found]
     seconds = round(time.monotonic() - start)
     common.write_json(RESULT, {
-        "commit": bisect_series.git("rev-parse", "HEAD"),
+        "commit": git("rev-parse", "HEAD"),
         "seconds": seconds, "failed": len(failed),
         "configurations": [{
             "name": row.name, "what": row.about, "seconds": row.seconds,
@@ -176,7 +177,7 @@ def conclude(rows, start):
 def run(names, link):
     """Compile these; the exit status."""
     start = time.monotonic()
-    series = bisect_series.Series("HEAD")
+    series = Series("HEAD")
     rows = [Row(name, series) for name in names]
     for number, row in enumerate(rows):
         print("matrix: %d/%d %s: %s" % (number + 1, len(rows), row.name,
@@ -212,8 +213,9 @@ def parse(args):
 def main():
     """Command line."""
     args = parse(sys.argv[1:])
+    os.makedirs(OUT, exist_ok=True)
     with common.program("matrix", kernel.BuildError,
-                        advice="; run it again"), bisect_series.alone("matrix"):
+                        advice="; run it again"), alone("matrix"):
         sys.exit(run(args.names or list(ROWS), args.link))
 
 

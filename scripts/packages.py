@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 
+import rooms  # noqa: F401
 import common
 import debian
 import kernel
-import toolspkg
-from serieslib.env import BASE, shown
+import tools_package
+from series.env import BASE, shown
 
-PACKAGING = toolspkg.PACKAGING
+PACKAGING = tools_package.PACKAGING
 POLICY = os.path.join(PACKAGING, "policy.config")
 LEAN = os.path.join(PACKAGING, "lean.config")
 BUILDING = os.path.join(PACKAGING, "build.config")
@@ -28,10 +29,6 @@ FLAVOURS = ["lean", "cloud"]
 # library are those of Debian's kernel.
 WANTED = {"deb": ["linux-image-*.deb", "linux-headers-*.deb"],
           "rpm": ["rpmbuild/RPMS/*/kernel-[0-9]*.rpm"]}
-
-# Steps of a build, where none is remembered; those of other configurations are
-# anybody's guess.
-STEPS = {"lean": 3500, "cloud": 6500}
 
 
 def revision():
@@ -100,8 +97,8 @@ class Flavour:
         version = kernel.quiet(self.make("-s", "kernelversion"),
                                "kernelversion").split()[-1]
         if self.form == "rpm":
-            return ["binrpm-pkg", "RPMOPTS=" + " ".join(toolspkg.RPM_OPTIONS)]
-        name, mail = toolspkg.AUTHOR
+            return ["binrpm-pkg", "RPMOPTS=" + " ".join(tools_package.RPM_OPTIONS)]
+        name, mail = tools_package.AUTHOR
         return ["bindeb-pkg",
                 "KDEB_PKGVERSION=%s+plugpolicy-%s" % (version, revision()),
                 "KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=" + name,
@@ -113,15 +110,11 @@ class Flavour:
         for old in self.built():
             os.unlink(old)
         what = "kernel %s (%s)" % (self.name, self.form)
-        known = os.path.exists(os.path.join(self.top, ".steps"))
-        progress = kernel.Progress(
-            what, kernel.expected_steps(self.top) if known
-            else STEPS.get(self.name, STEPS["cloud"]))
+        progress = kernel.Progress(what, self.out)
         if kernel.run_make(self.make(*self.targets()), log, progress):
             with open(log, encoding="utf-8") as text:
                 raise kernel.BuildError("%s\n%s failed to build, see %s" % (
                     text.read()[-3000:], what, log))
-        kernel.remember_steps(self.top, progress.steps)
         progress.done()
         return [self.keep(path) for path in self.built()]
 
@@ -154,7 +147,7 @@ def lint_errors(text):
     """Of what lintian says, the errors that count."""
     return [line for line in text.splitlines()
             if (match := re.match(r"E: [^:]+: (\S+)", line))
-            and match[1] not in toolspkg.NOT_OURS]
+            and match[1] not in tools_package.NOT_OURS]
 
 
 def lint(packages):
@@ -185,7 +178,7 @@ def main():
     args = parser.parse_args()
     with common.program("packages.py", kernel.BuildError, OSError,
                         advice="; run it again to go on"):
-        made = [toolspkg.build(args.form)]
+        made = [tools_package.build(args.form)]
         if not args.tools:
             made += kernel_packages(args.flavour, args.form)
         if args.form == "deb":

@@ -3,10 +3,15 @@
 """Run the kselftests in a guest: installed as from a bare kernel tree, on an
 emulated NVMe disk that they may destroy."""
 import argparse
+import glob
 import os
+import re
 import shutil
 import sys
+import textwrap
 
+import rooms  # noqa: F401
+import arch
 import common
 import guest
 import kernel
@@ -18,10 +23,10 @@ SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)
 SLOW = 4        # times as long takes the kernel with KASAN and lockdep
 # What fits a kernel that is a process: others need NVMe, a second CPU, or the
 # function profiler, which User Mode Linux does not have.
-UML_TESTS = ["adaptive_forgets", "adaptive_learns", "counts_each_disk",
-             "held_switch_order", "keeps_merging", "knob_values",
-             "kyber_iostats", "merges_as_always", "polled_two",
-             "several_queues_merge", "tags_hoarded"]
+UML_TESTS = ["adaptive_forgets", "adaptive_learns", "held_switch_order",
+             "keeps_merging", "knob_values", "kyber_iostats",
+             "merges_as_always", "polled_two", "several_queues_merge",
+             "tags_hoarded"]
 # What run_kselftest.sh wants to find on a machine. Its prefix.pl passes on each
 # line at once, as sed does not: a test may end the guest.
 JOB = """export BLOCK_PLUG_DEVS=%s PATH=/usr/bin:/bin
@@ -40,6 +45,15 @@ chmod 755 /usr/bin/perl
 HEAD = "selftests: block-plug: "
 
 
+def made_by():
+    """make's arguments for another processor than the host's, whose programs
+    must not be taken for these."""
+    if not arch.IS_ARM64:
+        return []
+    return [*arch.MAKE, "CC=" + " ".join(arch.gcc()),
+            "O=" + os.path.join(OUT, "build")]
+
+
 def install(tree):
     """make install of the kselftests, from the tree alone."""
     if not os.path.exists(os.path.join(tree, SUITE, "Makefile")):
@@ -47,7 +61,8 @@ def install(tree):
     shutil.rmtree(INSTALL, ignore_errors=True)
     said = kernel.quiet(
         ["make", "-s", "-C", os.path.join(tree, "tools/testing/selftests"),
-         "TARGETS=block-plug", "INSTALL_PATH=" + INSTALL, "install"],
+         "TARGETS=block-plug", "INSTALL_PATH=" + INSTALL, *made_by(),
+         "install"],
         "kselftest install")
     listed = os.path.join(INSTALL, "kselftest-list.txt")
     if not os.path.exists(listed):
@@ -74,6 +89,23 @@ def choose(tests, wanted):
     return names or tests
 
 
+def description(name):
+    """What the head of a test says that it is for: one paragraph."""
+    with open(os.path.join(kernel.SELFTESTS, name), encoding="utf-8") as test:
+        found = re.search(r"^# Description: (.*(?:\n# .+)*)", test.read(), re.M)
+    return found[1].replace("\n# ", " ") if found else "(it does not say)"
+
+
+def help_text():
+    """All tests, each with what it is for."""
+    for path in sorted(glob.glob(kernel.SELFTESTS + "/*.sh")):
+        name = os.path.basename(path)
+        if name != "lib.sh" and not name.endswith("_lib.sh"):
+            yield name[:-3]
+            yield textwrap.fill(description(name), 79, initial_indent="    ",
+                                subsequent_indent="    ")
+
+
 def settings(variant):
     """Of the guest that the tests need."""
     os.makedirs(OUT, exist_ok=True)
@@ -90,8 +122,8 @@ def settings(variant):
 def programs():
     """SRC:DST of what the guest's busybox lacks: timeout has no --foreground
     there."""
-    paths = [shutil.which(name) for name in ("timeout", "dmsetup")]
-    return ["%s:%s" % (path, path) for path in guest.libraries(*paths)[0]] + [
+    paths = [arch.find(name) for name in ("timeout", "dmsetup")]
+    return guest.linked(*paths) + [
         path + ":/usr/bin/" + os.path.basename(path) for path in paths]
 
 
@@ -182,8 +214,12 @@ def main():
     kernels.add_argument("--section", help="its tests and its kernel, with no "
                          "more of the series than its cover names")
     parser.add_argument("--shell", action="store_true", help="just a prompt")
-    parser.add_argument("tests", nargs="*", help="default: all")
+    parser.add_argument("tests", nargs="*", help="default: all; 'help' says "
+                        "what each is for, and runs none")
     args = parser.parse_args()
+    if args.tests == ["help"]:
+        print("\n".join(help_text()))
+        return
     with common.program("selftest", *guest.ERRORS):
         variant = choose_kernel(args)
         kernel.ensure_tree(variant)

@@ -13,11 +13,11 @@ import signal
 import sys
 
 from common import locked
-from serieslib.env import BUILD, OUTPUT, TREE, say, shown
-from serieslib.git import Failure, encode
-from serieslib.mail import cmd_export, cmd_onto, cmd_verify
-from serieslib.refresh import cmd_refresh
-from serieslib.tree import cmd_tree, find_source
+from series.env import BUILD, OUTPUT, TREE, say, shown
+from series.git import Failure, encode
+from series.mail import cmd_export, cmd_onto, cmd_verify
+from series.refresh import cmd_refresh
+from series.tree import cmd_tree, find_source
 
 
 def cmd_ksrc(args):

@@ -11,8 +11,8 @@
 set -eu
 
 here=$(dirname "$0")
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$here/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=say.sh
+. "$here/say.sh"
 
 # package=program or file that tells whether it is there; the program has the
 # package's name if none is given
@@ -28,11 +28,14 @@ each_commit="sparse ccache clang-19 coccinelle=spatch python3-ply=
 others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	nvme-cli=nvme libaio-dev=/usr/include/libaio.h shellcheck
 	gnuplot-nox=gnuplot xfsprogs=mkfs.xfs sysstat=iostat dwarves=pahole
-	e2fsprogs=mke2fs mdadm dmsetup bsdextrautils=column bpftrace
-	linux-perf=perf mandoc"
+	e2fsprogs=mke2fs mdadm dmsetup bcache-tools=make-bcache
+	bsdextrautils=column bpftrace linux-perf=perf mandoc"
 
 deb="debhelper=dh libdw-dev=/usr/include/dwarf.h dpkg-dev=dpkg-buildpackage"
 deb_test="mmdebstrap uidmap=newuidmap fakeroot e2fsprogs=mke2fs"
+arm64="gcc-aarch64-linux-gnu=aarch64-linux-gnu-gcc
+	qemu-system-arm=qemu-system-aarch64 apt=apt-get dpkg=dpkg-deb
+	debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk
 	dosfstools=mkfs.vfat mtools=mcopy
 	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
@@ -45,6 +48,7 @@ wanted() {
 	kernel) echo "$compile ccache" ;;
 	each-commit) echo "$compile $each_commit" ;;
 	all) echo "$compile $each_commit $others" ;;
+	arm64) echo "$arm64" ;;
 	deb) echo "$deb" ;;
 	deb-test) echo "$deb_test" ;;
 	debian-patches) echo quilt ;;
@@ -53,7 +57,7 @@ wanted() {
 	stick) echo "$stick" ;;
 	*)
 		die "'$1' is unknown; accepted: all, kernel, tree, each-commit," \
-			"deb, deb-test, debian-patches, lintian, rpm, stick"
+			"arm64, deb, deb-test, debian-patches, lintian, rpm, stick"
 		;;
 	esac
 }

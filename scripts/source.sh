@@ -15,8 +15,8 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$here/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=say.sh
+. "$here/say.sh"
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$here/apt.sh"
 
@@ -50,9 +50,9 @@ offered() {
 }
 
 # What a version that does not take the series is remembered with: another
-# series may fit it.
+# series may fit it. One for another kernel shares mails with the first's.
 series_sum() {
-	cat "$root/patches/$KVER/"*.patch 2>/dev/null | sha256sum | cut -c 1-16
+	cat "$root/patches/"*/*.patch 2>/dev/null | sha256sum | cut -c 1-16
 }
 
 is_refused() {

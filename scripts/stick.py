@@ -17,10 +17,11 @@ import sys
 import tempfile
 import uuid
 
+import rooms  # noqa: F401
 import common
 import guest
 import kernel
-import labtest
+import laboratory
 
 NAME = "stick"
 HERE = os.path.join(kernel.ROOT, "scripts/stick")
@@ -73,7 +74,7 @@ def contents():
     found, lacking = guest.libraries(*programs)
     if lacking:
         raise StickError("libraries are missing here: %s" % ", ".join(lacking))
-    pairs = [pair.rpartition(":")[::2] for pair in labtest.python_files()]
+    pairs = [pair.rpartition(":")[::2] for pair in laboratory.python_files()]
     files = {there: here for here, there in pairs}
     files.update({path: path for path in found})
     files.update({"/bin/" + os.path.basename(path): path for path in programs})
@@ -81,8 +82,8 @@ def contents():
     for path in (*glob.glob(HERE + "/*.sh"), HERE + "/report.py",
                  tools + "/plugbench"):
         files["/stick/" + os.path.basename(path)] = path
-    for path in glob.glob(tools + "/plugtools/*.py"):
-        files["/stick/plugtools/" + os.path.basename(path)] = path
+    for path in glob.glob(tools + "/plugtools/**/*.py", recursive=True):
+        files["/stick/" + os.path.relpath(path, tools)] = path
     files["/init"] = os.path.join(HERE, "init")
     return files
 
@@ -251,7 +252,7 @@ def build(path):
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog="README.md says how to write the image to "
+        description=__doc__, epilog="INSTALL.md says how to write the image to "
         "a stick, what it will not touch, and where to send the report.",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--image", default=IMAGE, metavar="FILE",
@@ -261,7 +262,7 @@ def main():
                         advice="; nothing is left behind"):
         with common.locked(os.path.join(kernel.BUILD, ".lock-stick-image")):
             build(path)
-        print("%s: %d MB; README.md says how to write it to a stick" % (
+        print("%s: %d MB; INSTALL.md says how to write it to a stick" % (
             os.path.relpath(path), os.path.getsize(path) // 1000000))
 
 

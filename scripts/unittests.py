@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The unit tests of our Python programs, in TAP."""
+import argparse
 import glob
 import importlib.util
 import os
@@ -8,12 +9,12 @@ import subprocess
 import sys
 import unittest
 
+import rooms  # noqa: F401
 import common
 import kernel
 import tap
 
-PLACES = ["scripts", "tools/block", "tools/testing/selftests/block-plug/bench",
-          "tools/testing/selftests/block-plug/torture"]
+ROOMS = ["scripts", "lab", "tools/block"]
 
 
 class Result(unittest.TestResult):
@@ -64,16 +65,22 @@ def load(path):
 
 def main():
     """All of them, or those of the files named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="FILE",
+                        help="of tests (default: all test_*.py)")
+    names = parser.parse_args().names
+    for name in names:
+        if not os.path.isfile(name):
+            parser.error("no file '%s'" % name)
     common.heed_signals()
     report = tap.Report()
-    names = sys.argv[1:]
     if not names:
         # without it, what Prometheus takes is not tried; it says why
-        subprocess.run(["sh", os.path.join(kernel.ROOT, "scripts",
-                                           "fetch_prometheus.sh")],
+        subprocess.run(["sh", os.path.join(
+            kernel.ROOT, "scripts/check/fetch_prometheus.sh")],
                        check=False)
-        names = sorted(name for place in PLACES for name in glob.glob(
-            os.path.join(kernel.ROOT, place, "test_*.py")))
+        names = sorted(name for room in ROOMS for name in glob.glob(
+            os.path.join(kernel.ROOT, room, "**/test_*.py"), recursive=True))
     for name in names:
         load(os.path.abspath(name)).run(Result(report))
     report.exit()

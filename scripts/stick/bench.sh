@@ -55,7 +55,7 @@ plugbench()
 	local name=$1
 
 	shift
-	exec $PLUGBENCH --runtime "$seconds" --repeat "$rounds" \
+	exec $PLUGBENCH --verbose --runtime "$seconds" --repeat "$rounds" \
 		${workloads:+--workloads "$workloads"} \
 		--commit "$(cat /stick/commit)" --json "$OUT/$name.json" \
 		"$@" "$(target "$name")"

@@ -7,9 +7,10 @@ import sys
 
 # Beside this file on the stick.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from plugtools import page, verdict  # noqa: E402 pylint: disable=wrong-import-position
-from plugtools.records import load  # noqa: E402 pylint: disable=wrong-import-position
-from plugtools.summary import summarise  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.report import page, verdict  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.report.records import load  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.report.results import section_of  # noqa: E402 pylint: disable=wrong-import-position
+from plugtools.report.summary import summarise  # noqa: E402 pylint: disable=wrong-import-position
 
 CLAIM = ("The plug policies, and nomerges=2, compared on this machine by the "
          "plug_policy stick. Disks were only read.")
@@ -34,12 +35,8 @@ def machine(directory):
 def results(path):
     """What plugbench measured on a disk."""
     records, meta = load(path)
-    name = os.path.basename(path)[:-len(".json")]
-    section = {key: meta.get(key) for key in ("claim", "command", "kernels",
-                                              "note")}
-    warnings = meta.get("warnings")
-    return {"suite": name, "cells": summarise(records), "details": warnings,
-            "verdict": verdict.of(records), **section}
+    return dict(section_of(summarise(records), verdict.of(records), meta),
+                suite=os.path.basename(path)[:-len(".json")])
 
 
 def main(directory):

@@ -8,53 +8,32 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
-DECLARE_EVENT_CLASS(blk_plug_stat_reason,
-		    TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int nr,
-			     const char *reason),
-		    TP_ARGS(hctx, nr, reason),
+/* A plug wanted several tags, and got none at once, or fewer. */
+TRACE_EVENT(blk_plug_stat_no_batch,
+	    TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int wanted,
+		     unsigned int got, const char *reason),
+	    TP_ARGS(hctx, wanted, got, reason),
 
-		    TP_STRUCT__entry(__field(dev_t,		dev)
-				     __field(unsigned int,	hctx)
-				     __field(unsigned int,	nr)
-				     __string(reason,		reason)
-		    ),
+	    TP_STRUCT__entry(__field(dev_t,		dev)
+			     __field(unsigned int,	hctx)
+			     __field(unsigned int,	wanted)
+			     __field(unsigned int,	got)
+			     __string(reason,		reason)
+	    ),
 
-		    TP_fast_assign(__entry->dev = hctx->queue->disk ?
-					disk_devt(hctx->queue->disk) : 0;
-				   __entry->hctx = hctx->queue_num;
-				   __entry->nr = nr;
-				   __assign_str(reason);
-		    ),
+	    TP_fast_assign(__entry->dev = hctx->queue->disk ?
+				disk_devt(hctx->queue->disk) : 0;
+			   __entry->hctx = hctx->queue_num;
+			   __entry->wanted = wanted;
+			   __entry->got = got;
+			   __assign_str(reason);
+	    ),
 
-		    TP_printk("%d,%d hctx=%u nr=%u reason=%s",
-			      MAJOR(__entry->dev), MINOR(__entry->dev),
-			      __entry->hctx, __entry->nr, __get_str(reason))
+	    TP_printk("%d,%d hctx=%u wanted=%u got=%u reason=%s",
+		      MAJOR(__entry->dev), MINOR(__entry->dev), __entry->hctx,
+		      __entry->wanted, __entry->got, __get_str(reason))
 );
 
-/**
- * blk_plug_stat_flush - a plug sends out what it holds for a hardware queue
- * @hctx: the hardware queue
- * @nr: number of requests
- * @reason: why now
- */
-DEFINE_EVENT(blk_plug_stat_reason, blk_plug_stat_flush,
-	     TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int nr,
-		      const char *reason),
-	     TP_ARGS(hctx, nr, reason)
-);
-
-/**
- * blk_plug_stat_no_batch - a plug's request gets a tag of its own
- * @hctx: the hardware queue
- * @nr: number of tags wanted
- * @reason: why there is no batch
- */
-DEFINE_EVENT(blk_plug_stat_reason, blk_plug_stat_no_batch,
-	     TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int nr,
-		      const char *reason),
-	     TP_ARGS(hctx, nr, reason)
-);
-
-#endif /* _TRACE_BLK_PLUG_STAT_H */
+#endif
 
 #include <trace/define_trace.h>

@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What plugbench, plugstat and plugroll share."""
+"""plugbench, plugstat and plugroll: a folder each, and what they share.
+
+core and report know none of the programs; bench reads counters with stat.
+"""
 VERSION = "1.0"

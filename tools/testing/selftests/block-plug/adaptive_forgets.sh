@@ -2,65 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Description: what "adaptive" has learnt is forgotten when the mode, the queues
-# or the controller are set up anew.
+# Description: what "adaptive" has learnt is forgotten when that mode is set
+# again and when the hardware queues are mapped anew, and not for anything less.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 # shellcheck source=adaptive_lib.sh
 . "${0%/*}/adaptive_lib.sh"
 
-has_sample()
-{
-	look && [ -n "$(samples nr)" ]
-}
-
-is_parked()
-{
-	[ "$(line_of "$1" state)" = parked ]
-}
-
-# load_until DISK TRIES BATCHES CONDITION: so many sequential batches at a time,
-# until the condition, which gets the disk, is met
-load_until()
-{
-	local tries="$2"
-
-	until "$4" "$1"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			failed "waited in vain: $4"
-			return 1
-		}
-		load -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * $3)) \
-			"/dev/$1" || return
-	done
-}
-
-# The next sample is where it forgets. The same load goes on until then: another
-# one would look like a change of the load, on which it starts anew, too.
-next_sample()
-{
-	watch
-	load_until "$1" 60 100 has_sample || return
-	trace_end
-}
-
-# Sequential I/O parks soon: each plug sends out one request. Where its speed
-# changes it does so again and again, so stop in time. What is parked from
-# before is not what is waited for.
+# learn DISK: sequential I/O parks soon, since each plug sends out one request.
 learn()
 {
-	set_fresh "$1" adaptive && next_sample "$1" || return 1
-	load_until "$1" 200 600 is_parked
-}
-
-expect_new()
-{
-	expect_text state "$(line_of "$1" state)" measure
-	expect_text group "$(line_of "$1" group)" 32
-	expect_text from "$(line_of "$1" from)" 0
-	expect_text samples_parked "$(line_of "$1" samples_parked)" 0
+	set_fresh "$1" adaptive &&
+	load_until is_parked "$1" -a seq -s $BATCH -c $BATCH -d 128 -n 20000
 }
 
 # forgets DISK COMMAND...
@@ -71,28 +25,27 @@ forgets()
 	learn "$disk" || return
 	shift
 	"$@" || return
-	next_sample "$disk" || return
-	expect_new "$disk"
+	expect_text mode "$(attr "$(knob "$disk")")" adaptive
+	# Nothing is there, or it is as in a new one.
+	[ -n "$(line_of "$disk" group)" ] || return 0
+	expect_text group "$(line_of "$disk" group)" 32
+	expect_text trial "$(line_of "$disk" trial)" 0
+	expect_text plug_fill "$(line_of "$disk" plug_fill)" 1
+	expect_text sample_requests "$(line_of "$disk" sample_requests)" 0
+	expect_count samples_parked "$(line_of "$disk" samples_parked)" 1 36
 }
 
-# With new queues there is nothing that could be remembered.
-forgets_at_once()
+# remembers DISK COMMAND...
+remembers()
 {
-	local disk="$1"
+	local disk="$1" before
 
 	learn "$disk" || return
+	before=$(cat "$DEBUGFS/block/$disk"/hctx*/plug_adaptive)
 	shift
-	pin_group "$disk" 4
 	"$@" || return
-	expect_new "$disk"
-	expect_text pinned "$(line_of "$disk" pinned)" 0
-	expect_text sample_ios "$(line_of "$disk" sample_ios)" 0
-	expect_text mode "$(attr "$(knob "$disk")")" adaptive
-	watch
-	# shellcheck disable=SC2086 # a list of options
-	decides "$disk" try $RANDOM_IO
-	trace_end
-	expect_legal
+	expect_text plug_adaptive \
+		"$(cat "$DEBUGFS/block/$disk"/hctx*/plug_adaptive)" "$before"
 }
 
 away_and_back()
@@ -124,7 +77,7 @@ submit_queues()
 
 is_live()
 {
-	[ "$(cat "/sys/class/nvme/$1/state")" = live ] &&
+	nvme_state_is "$1" live &&
 	[ -e "$DEBUGFS/block/$2/hctx0/plug_adaptive" ]
 }
 
@@ -147,21 +100,32 @@ queues_change_under_load()
 	background plug_load $RANDOM_IO -t 2 /dev/bp0 >"$TMP/other" 2>&1
 	while [ $n -lt 20 ]; do
 		submit_queues bp0 $((n % 2 + 1))
+		[ $((n % 4)) -ne 0 ] || away_and_back bp0 never
 		sleep 0.05
 		n=$((n + 1))
 	done
 	wait "$JOB" || failed "the load failed: $(head -n 1 "$TMP/other")"
 	submit_queues bp0 1
+	watch
+	# shellcheck disable=SC2086 # a list of options
+	load $RANDOM_IO -n 20000 /dev/bp0 || return
+	trace_end
+	expect_legal
+	expect_count "samples" "$(samples nr | wc -l)" 5 1000
 }
 
 each_disk()
 {
-	check "$1: forgets on always" forgets "$1" away_and_back "$1" always
-	check "$1: forgets on never" forgets "$1" away_and_back "$1" never
-	check "$1: forgets on seq-small" \
-		forgets "$1" away_and_back "$1" seq-small
-	check "$1: forgets when nr_requests changes" \
-		forgets "$1" fewer_requests "$1"
+	local mode
+
+	for mode in always never seq-small; do
+		check "$1: forgets on $mode" forgets "$1" \
+			away_and_back "$1" $mode
+	done
+	check "$1: remembers when adaptive follows adaptive" \
+		remembers "$1" away_and_back "$1" adaptive
+	check "$1: remembers when nr_requests changes" \
+		remembers "$1" fewer_requests "$1"
 }
 
 need_scheduler()
@@ -176,17 +140,16 @@ need_scheduler()
 require root knob debugfs trace plug_load taskset null_blk scheduler
 NVME_DISKS=$(nvme_if_any)
 # shellcheck disable=SC2086 # a list
-plan $((7 + 5 * $(count_words $NVME_DISKS)))
+plan $((8 + 6 * $(count_words $NVME_DISKS)))
 
 each_disk bp0
-check "bp0: forgets with an elevator" forgets bp0 elevator_and_back bp0
+check "bp0: remembers after an elevator" remembers bp0 elevator_and_back bp0
 check "bp0: forgets with more queues" \
-	with_two_cpus forgets_at_once bp0 submit_queues bp0 2
+	with_two_cpus forgets bp0 submit_queues bp0 2
 check "bp0: queues change under load" with_two_cpus queues_change_under_load
 for disk in $NVME_DISKS; do
 	prepare "$disk"
 	each_disk "$disk"
-	check "$disk: forgets with a reset" \
-		forgets_at_once "$disk" reset "$disk"
+	check "$disk: forgets with a reset" forgets "$disk" reset "$disk"
 done
 finish

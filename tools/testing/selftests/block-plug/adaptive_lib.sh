@@ -10,7 +10,8 @@ PIN="taskset 1"
 # shellcheck disable=SC2034 # likewise
 RANDOM_IO="-s $BATCH -c $BATCH -d 128"
 
-# line_of DISK WORD: of the hardware queue that CPU 0 submits to
+# line_of DISK WORD: of the hardware queue that CPU 0 submits to; nothing, if
+# that has no loop yet
 line_of()
 {
 	adaptive_line "$1" "$2" "$(hctx_of "$1")"
@@ -29,71 +30,15 @@ hctx_of()
 	done
 }
 
-# sees DISK LOAD-OPTION...: loads it until its queue has taken the first sample
-# since set_fresh, which is how it knows whether bios merge
-sees()
-{
-	local disk="$1" tries=100
-
-	shift
-	until [ "$(line_of "$disk" sample_ios)" -gt 0 ]; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			failed "$disk takes no samples"
-			return 1
-		}
-		load "$@" -s "$BATCH" -c "$BATCH" -d 128 -n $((BATCH * 4)) \
-			"/dev/$disk" || return
-	done
-}
-
-# unless_probed COMMAND [ARG...]: what it expects of a plug that looks for no
-# merges; one in 32 does, and so does none of the next
-unless_probed()
-{
-	"$@" || return
-	[ "$CASE_FAILED" -eq 0 ] && return
-	note "once more: one plug in 32 looks for merges"
-	CASE_FAILED=0
-	# shellcheck disable=SC2153 # the test's
-	load -s 5 -c 5 -d 5 -n 25 "/dev/$DISK" || return
-	"$@"
-}
-
 watch()
 {
-	trace_start blk_plug_policy:blk_plug_policy_sample \
-		blk_plug_policy:blk_plug_policy_decide
-}
-
-# Copies the trace, and goes on with it.
-look()
-{
-	cp "$TRACEFS/trace" "$TMP/trace"
+	trace_start blk_plug_policy:blk_plug_policy_sample
 }
 
 # samples FIELD...: these fields of each sample in the trace, a line each
 samples()
 {
-	samples_matching policy_sample: "$@"
-}
-
-# samples_of DISK FIELD...: likewise, of one disk
-samples_of()
-{
-	local dev
-
-	dev=$(tr : , <"/sys/block/$1/dev")
-	shift
-	samples_matching "policy_sample: $dev " "$@"
-}
-
-samples_matching()
-{
-	local text="$1"
-
-	shift
-	awk -v text="$text" -v names="$*" 'index($0, text) {
+	awk -v names="$*" '/policy_sample:/ {
 		n = split(names, name, " ")
 		for (i = 1; i <= NF; i++) {
 			split($i, pair, "=")
@@ -104,52 +49,40 @@ samples_matching()
 	}' "$TMP/trace"
 }
 
-# "FROM TO STATE" of each decision; from a size to itself where bios turn out to
-# merge or not
-decisions()
+# No size is left to try: a fresh one waits for 1 sample, or 36.
+is_parked()
 {
-	sed -n 's/.*policy_decide:.* from=\(.*\) to=\(.*\) state=\(.*\)/\1 \2 \3/p' \
-		"$TMP/trace"
+	[ "$(line_of "$1" samples_parked)" -gt 64 ]
 }
 
-has_decided()
+# load_until CONDITION DISK LOAD-OPTION...: a little at a time
+load_until()
 {
-	look
-	decisions | grep -q " $1\$"
-}
-
-# decides DISK STATE LOAD-OPTION...: loads it until that is decided
-decides()
-{
-	local disk="$1" state="$2" tries=200
+	local condition="$1" disk="$2" tries=400
 
 	shift 2
-	until has_decided "$state"; do
+	load "$@" "/dev/$disk" || return
+	until "$condition" "$disk"; do
 		tries=$((tries - 1))
 		[ $tries -gt 0 ] || {
-			failed "waited in vain for '$state'"
+			failed "waited in vain: $condition $disk"
 			return 1
 		}
-		load "$@" -n 20000 "/dev/$disk" || return
+		load "$@" "/dev/$disk" || return
 	done
 }
 
-# What may follow what, with a size that follows on the last one. The first may
-# go on from what was there before.
+# What may follow what: sizes that plugs can have, the one that was decided on
+# is in force, and one is the best only after a trial. A trace may begin with
+# what was before.
 expect_legal()
 {
-	decisions | awk '
-	BEGIN {
-		before["try"] = "measure parked try"
-		before["parked"] = "measure try parked"
-		before["measure"] = "measure try parked"
-		state = "measure"
-		group = 32
-	}
-	index(before[$3], state) == 0 { print state " -> " $3 }
-	NR > 1 && $1 != group { print group " -> " $1 "?" }
-	$2 !~ /^(1|2|4|8|16|32)$/ { print "size " $2 }
-	$3 == "try" && $1 == $2 && state != "try" { print "tries " $2 " at " $1 }
-	{ state = $3; group = $2 }' >"$TMP/illegal"
-	expect_text "impossible decisions" "$(head -n 1 "$TMP/illegal")" ""
+	samples group best trial next | awk '
+	{ text = last " -> " $0; last = $0 }
+	$2 !~ /^(1|2|4|8|16|32)$/ || $3 !~ /^(0|1|2|4|8|16|32)$/ ||
+		$2 == $3 || $4 != $2 && $4 != $3 { print text }
+	NR > 1 && $1 != next_group { print text }
+	NR > 1 && $2 != best && $2 != trial && $2 != 32 { print text }
+	{ best = $2; trial = $3; next_group = $4 }' >"$TMP/illegal"
+	expect_text "impossible decision" "$(head -n 1 "$TMP/illegal")" ""
 }

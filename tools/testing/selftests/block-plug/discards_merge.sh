@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Description: discards merge in every mode but "never" as under "always", also
-# where "adaptive" has learnt that reads do not.
+# Description: discards merge in every mode but "never" as under "always",
+# behind reads as well.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
-. "${0%/*}/adaptive_lib.sh"
+
+PIN="taskset 1"
 
 discards_of()
 {
@@ -43,34 +43,12 @@ expect_as_always()
 		"$2" "$2"
 }
 
-# in_mode MODE
+# in_mode MODE [SIZE]
 in_mode()
 {
-	set_mode "$DISK" "$1" || return 1
+	set_fresh "$DISK" "$1" || return 1
+	[ $# -lt 2 ] || pin_group "$DISK" "$2" || return
 	expect_in_force "$DISK" "$1"
-	expect_as_always 0 "$ALONE"
-	expect_as_always 4 "$BEHIND"
-}
-
-# after_random SIZE
-after_random()
-{
-	set_fresh "$DISK" adaptive && pin_group "$DISK" "$1" &&
-	sees "$DISK" -a rand || return 1
-	expect_text "lookup" "$(line_of "$DISK" lookup)" 0
-	expect_as_always 0 "$ALONE"
-	expect_as_always 3 "$BEHIND"
-	expect_as_always 7 "$BEHIND"
-	pin_group "$DISK" 0
-}
-
-# Whatever it has decided meanwhile, and is trying.
-after_much()
-{
-	set_fresh "$DISK" adaptive || return 1
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 "/dev/$DISK" || return
-	expect_text "lookup" "$(line_of "$DISK" lookup)" 0
 	expect_as_always 0 "$ALONE"
 	expect_as_always 3 "$BEHIND"
 	expect_as_always 7 "$BEHIND"
@@ -80,7 +58,7 @@ after_much()
 merges_on_always()
 {
 	expect_count "requests for 24 discards on always" "$ALONE" 1 12
-	expect_count "likewise, behind 4 reads" "$BEHIND" 1 12
+	expect_count "likewise, behind 3 reads" "$BEHIND" 1 12
 }
 
 need_discards()
@@ -97,23 +75,22 @@ each_disk()
 {
 	set_mode "$DISK" always && discard 0 24 || return
 	ALONE=$DISCARDS
-	discard 4 24
+	discard 3 24
 	BEHIND=$DISCARDS
 	check "$DISK: always merges discards" merges_on_always
 	check "$DISK: seq-small" in_mode seq-small
 	check "$DISK: adaptive" in_mode adaptive
 	for size in 32 8 2 1; do
-		check "$DISK: after random reads, groups of $size" \
-			after_random $size
+		check "$DISK: adaptive, groups of $size" \
+			in_mode adaptive $size
 	done
-	check "$DISK: after many random reads" after_much
 }
 
 require root knob debugfs plug_load taskset nvme discards
 command -v submit_list >/dev/null || missing "no program submit_list"
 require
 # shellcheck disable=SC2086 # a list
-plan $((8 * $(count_words $NVME)))
+plan $((7 * $(count_words $NVME)))
 for DISK in $NVME; do
 	prepare "$DISK"
 	each_disk

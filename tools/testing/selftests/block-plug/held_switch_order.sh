@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Description: when the mode changes while a plug holds requests, the requests
-# of a submitter still leave in the order in which they were submitted.
+# Description: when the mode changes while a plug holds requests, these leave in
+# the order in which they were submitted, and the new mode is for those that
+# come when the plug is empty.
 #
 # The submitter changes the mode itself, in the middle of its submission, so
-# that each run meets the change at the same place: after 12 of 32 requests. The
-# groups that the policy sends out show that they were held. Changes that come
-# from another CPU, at any instruction, are tried as well.
+# that each run meets the change at the same place: after 12 of 32 requests.
+# Changes that come from another CPU, at any instruction, are tried as well.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
-. "${0%/*}/adaptive_lib.sh"
 
 BEFORE=12
 AFTER=20
@@ -42,25 +40,23 @@ expect_order()
 		"$2" "$2"
 }
 
-# switched DISK FROM TO GROUP...: the sizes of the groups that the policy sends
-# out, oldest first; what is held at the end is none of its own
-#
-# What "adaptive" has seen last are merges, so that a full group waits for the
-# next request.
+# switched DISK FROM TO GROUP...: the sizes of the groups that are sent out,
+# oldest first; "never" sends out no group
 switched()
 {
 	local disk="$1" from="$2" to="$3"
 
 	shift 3
-	set_fresh "$disk" adaptive && pin_group "$disk" 8 &&
-	sees "$disk" -a seq && set_mode "$disk" "$from" || return 1
-	trace_start block:block_rq_issue blk_plug_policy:blk_plug_policy_group
+	set_fresh "$disk" adaptive && pin_group "$disk" 5 &&
+	set_mode "$disk" "$from" || return 1
+	trace_start block:block_rq_issue block:block_unplug
 	taskset 1 switch_in_plug "/dev/$disk" "$(knob "$disk")" \
 		$BEFORE "$to" $AFTER || failed "switch_in_plug: exit $?"
 	trace_end
 	expect_order switch_in_plug $((BEFORE + AFTER))
-	expect_text "groups" "$(sed -n 's/.*policy_group:.* nr=//p' \
-		"$TMP/trace" | tr '\n' ' ')" "$*${1:+ }"
+	sed -n 's/.*block_unplug: \[switch_in_plug\] //p' "$TMP/trace" \
+		>"$TMP/groups"
+	expect_text "groups" "$(tr '\n' ' ' <"$TMP/groups")" "$* "
 }
 
 # Each echo is a write(2) of its own.
@@ -78,7 +74,7 @@ flipped()
 {
 	rm -f "$TMP/stop"
 	set_attr "/sys/block/$1/queue/nomerges" 2 &&
-	set_mode "$1" adaptive && pin_group "$1" 8 &&
+	set_mode "$1" adaptive && pin_group "$1" 5 &&
 	set_mode "$1" "$2" || return 1
 	trace_start block:block_rq_issue
 	background flip_until_stop "$@"
@@ -99,27 +95,27 @@ each_switch()
 	check "$1: always, then never" \
 		switched "$1"     always    never     12
 	check "$1: always, then seq-small" \
-		switched "$1"     always    seq-small 13 8 8
+		switched "$1"     always    seq-small 32
 	check "$1: always, then adaptive" \
-		switched "$1"     always    adaptive
+		switched "$1"     always    adaptive  32
 	check "$1: never, then always" \
-		switched "$1"     never     always
+		switched "$1"     never     always    20
 	check "$1: never, then seq-small" \
-		switched "$1"     never     seq-small 8 8
+		switched "$1"     never     seq-small 8 8 4
 	check "$1: never, then adaptive" \
-		switched "$1"     never     adaptive  8 8
+		switched "$1"     never     adaptive  5 5 5 5
 	check "$1: seq-small, then always" \
-		switched "$1"     seq-small always    8
+		switched "$1"     seq-small always    8 8 16
 	check "$1: seq-small, then never" \
 		switched "$1"     seq-small never     8 4
 	check "$1: seq-small, then adaptive" \
-		switched "$1"     seq-small adaptive  8
+		switched "$1"     seq-small adaptive  8 8 5 5 5 1
 	check "$1: adaptive, then always" \
-		switched "$1"     adaptive  always    8
+		switched "$1"     adaptive  always    5 5 5 17
 	check "$1: adaptive, then never" \
-		switched "$1"     adaptive  never     8 4
+		switched "$1"     adaptive  never     5 5 2
 	check "$1: adaptive, then seq-small" \
-		switched "$1"     adaptive  seq-small 8 8 8 8
+		switched "$1"     adaptive  seq-small 5 5 5 8 8 1
 	check "$1: always and never flip" flipped "$1" always never
 	check "$1: adaptive and never flip" flipped "$1" adaptive never
 }

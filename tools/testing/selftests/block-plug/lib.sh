@@ -368,8 +368,7 @@ adaptive_line()
 	sed -n "s/^$2 //p" "$DEBUGFS/block/$1/hctx${3:-0}/plug_adaptive"
 }
 
-# pin_group DISK SIZE: of "adaptive", for the time of this test; 0 lets go. The
-# disk must have been on "adaptive" once.
+# pin_group DISK SIZE: of "adaptive", for the time of this test; 0 lets go
 pin_group()
 {
 	local file
@@ -383,12 +382,12 @@ pin_group()
 	done
 }
 
-# set_fresh DISK MODE: as if nothing had been learnt; "adaptive" tries no other
-# group size for 3000 I/Os.
+# set_fresh DISK MODE: as if nothing had been learnt or pinned. "adaptive" tries
+# no other group size within 1000 requests.
 set_fresh()
 {
 	set_mode "$1" always && set_mode "$1" "$2" || return 1
-	[ "$2" != adaptive ] || pin_group "$1" 0
+	! grep -q "/$1/.*plug_adaptive" "$TMP/saved" || pin_group "$1" 0
 }
 
 # A disk as the counts expect it: no elevator (the default where there is one
@@ -418,30 +417,19 @@ unpin_static_keys()
 	set_mode bppin always
 }
 
-# debugfs_line DISK WORD: the rest of a line of the first hctx's plug_policy
-debugfs_line()
-{
-	sed -n "s/^$2: //p" "$DEBUGFS/block/$1/hctx0/plug_policy"
-}
-
-# expect_in_force DISK MODE: and nothing keeps the disk from it
-expect_in_force()
-{
-	expect_text "debugfs 'hold' of $1" "$(debugfs_line "$1" hold)" \
-		"$2 (as set)"
-}
-
-# expect_effect DISK MODE HOLD MERGE [FALLBACK]: what debugfs says of the mode,
-# and sysfs of why it is not followed
-expect_effect()
+# expect_fallback DISK WORD: why its mode is not followed
+expect_fallback()
 {
 	expect_text "plug_policy_fallback of $1" \
-		"$(attr "$(knob "$1")_fallback")" "${5:-none}"
-	expect_text "debugfs 'set' of $1" "$(debugfs_line "$1" set)" "$2"
-	expect_text "debugfs 'hold' of $1 on $2" \
-		"$(debugfs_line "$1" hold)" "$3"
-	expect_text "debugfs 'merge' of $1 on $2" \
-		"$(debugfs_line "$1" merge)" "$4"
+		"$(cat "$(knob "$1")_fallback")" "$2"
+}
+
+# expect_in_force DISK MODE: and nothing keeps the disk from it, as it might
+# from any but "always"
+expect_in_force()
+{
+	expect_text "mode of $1" "$(attr "$(knob "$1")")" "$2"
+	[ "$2" = always ] || expect_fallback "$1" none
 }
 
 # --- devices made for the test ---------------------------------------------
@@ -677,7 +665,8 @@ driver_of()
 }
 
 # measure DISK ARG...: runs plug_load, and sets what came of it:
-# REQUESTS MERGES LOOKUPS  requests, bios merged, bios that looked for a merge
+# REQUESTS MERGES LOOKUPS  requests, bios merged, bios that might have been: that
+#                          adjoined the newest request, and were let to it
 # TAG_BATCHES TAG_SINGLES  calls that took several tags, or one
 # HELD_GROUPS              calls of ->queue_rqs()
 # DOORBELLS COMMANDS       as nvme counts them
@@ -716,7 +705,6 @@ counters_before()
 	REQUESTS=$(requests_of "$1")
 	MERGES=$(merges_of "$1")
 	if is_nvme "$1"; then
-		set_attr "$DEBUGFS/nvme_plug/counting" 1
 		DOORBELLS=$(doorbells_of "$1" doorbells)
 		COMMANDS=$(doorbells_of "$1" commands)
 	fi
@@ -741,21 +729,17 @@ expect_batches()
 	expect_count "$1" "$2" "$3" $(($3 ? $3 + 3 : 0))
 }
 
-# expect_doorbells DISK IDEAL
+# expect_doorbells IDEAL
 #
 # With shadow doorbells a write is left out where the controller is awake.
 expect_doorbells()
 {
-	local least="$2"
-
-	[ "$(debugfs_line "$1" "cheap submission")" = yes ] ||
-		least=$(($2 * 9 / 10))
 	expect_count "doorbells for $COMMANDS commands" "$DOORBELLS" \
-		"$least" $(($2 + 3))
+		$(($1 * 9 / 10)) $(($1 + 3))
 }
 
 # expect_tag_calls LEAST MOST SINGLES [MOST]: LEAST to MOST of those that take a
-# batch, and so many single tags, one for the first I/O of each plug at least
+# batch, and so many single tags
 #
 # As in expect_batches(), the timer may cut a batch in two, and leave one I/O
 # alone. nvme passthrough identifies the disk with a single command.
@@ -767,23 +751,21 @@ expect_tag_calls()
 		"$3" $((${4:-$3} + 3))
 }
 
-# expect_tags DISK I/Os: in plugs of 32, one tag alone, the others in a batch
+# expect_tags DISK I/Os: in plugs of 32, all tags in a batch
 #
-# A call takes half of what one word of the tag bitmap has, which is 64 here.
-# All are free on null_blk, which completes I/O as it is issued: one call. On
-# nvme 96 others may be in flight, so that up to four words are needed.
+# A call takes what is free in one word of the tag bitmap, which has 64 here. All
+# are free on null_blk, which completes I/O as it is issued: one call. On nvme 96
+# others may be in flight, so that up to four words are needed, of which the last
+# may have to give just one.
 expect_tags()
 {
-	local plugs=$(($2 / BATCH)) words=1
+	local plugs=$(($2 / BATCH)) words=1 singles=0
 
-	! is_nvme "$1" || words=4
-	expect_tag_calls $plugs $((words * plugs)) $plugs
+	! is_nvme "$1" || { words=4; singles=$((plugs / 2)); }
+	expect_tag_calls $plugs $((words * plugs)) 0 $singles
 }
 
-# expect_io I/Os REQUESTS GROUPS LOOKUPS [MORE]: what measure() saw
-#
-# Where not every bio looks, a batch in two parts has some lookups more; MORE
-# says how many may be added beside these.
+# expect_io I/Os REQUESTS GROUPS LOOKUPS: what measure() saw
 expect_io()
 {
 	if [ "$2" -eq "$1" ]; then
@@ -795,6 +777,6 @@ expect_io()
 		$(($1 - REQUESTS)) $(($1 - REQUESTS))
 	expect_batches "calls of queue_rqs() for $REQUESTS requests" \
 		"$HELD_GROUPS" "$3"
-	expect_count "lookups for a merge for $1 I/Os" "$LOOKUPS" \
-		$(($4 ? $4 - 3 : 0)) $(($4 ? $4 + 6 + ${5:-0} : 0))
+	expect_count "bios of $1 let to a request that they adjoin" \
+		"$LOOKUPS" $(($4 ? $4 - 3 : 0)) "$4"
 }

@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Description: from the first plug on, "adaptive" makes every merge that
-# "always" makes, whatever the size of its groups, and "seq-small" every one of
-# small I/O, but for a group that has left; having learnt that nothing merges,
-# "adaptive" finds merges again.
+# Description: from the first plug on, "adaptive", whatever the size of its
+# groups, and "seq-small" make every merge that "always" makes.
 #
 # Each list of I/Os is one plug, submitted to a disk in the mode under test and
 # to its twin on "always".
+#
+# Reproducers: the halves of a page, where blocks are smaller, were torn apart
+# by a group that left with the first half; and of two disks that took turns,
+# each one's requests pushed out those of the other.
 
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
-. "${0%/*}/adaptive_lib.sh"
+
+PIN="taskset 1"
 
 # bp0 and bp1 take 1 MiB in a request; bp2 and bp3 take 124 KiB, as a null_blk
 # does that is not told, so that 32 I/Os of 4K become two requests.
@@ -93,6 +95,17 @@ turns()
 	NEXT=$((first + $1))
 }
 
+# pairs COUNT: halves of pages that lie far from each other
+pairs()
+{
+	local n="$1"
+
+	while [ "$n" -gt 0 ]; do
+		up 2 2
+		n=$((n - 1))
+	done
+}
+
 # list PART...: "up 4 32" ...
 list()
 {
@@ -121,15 +134,6 @@ requests_for()
 	REQUESTS=$(($(requests_of "$1") - REQUESTS))
 }
 
-# like_twin DISK TWIN WHAT: of LIST
-like_twin()
-{
-	requests_for "$2"
-	EXPECTED=$REQUESTS
-	requests_for "$1"
-	expect_count "requests $3" "$REQUESTS" "$EXPECTED" "$EXPECTED"
-}
-
 # merges MODE DISK TWIN REQUESTS PART...: 0 if it is the disk that decides
 merges()
 {
@@ -139,7 +143,11 @@ merges()
 	list "$@"
 	set_fresh "$disk" "$mode" && set_mode "$twin" always || return 1
 	expect_in_force "$disk" "$mode"
-	like_twin "$disk" "$twin" "in $mode"
+	requests_for "$twin"
+	EXPECTED=$REQUESTS
+	requests_for "$disk"
+	expect_count "requests in $mode" "$REQUESTS" \
+		"$EXPECTED" "$EXPECTED"
 	[ "$requests" -eq 0 ] ||
 		expect_count "requests on always" "$EXPECTED" \
 			"$requests" "$requests"
@@ -158,37 +166,44 @@ in_the_first_plug()
 # at_each_size DISK TWIN PART...
 at_each_size()
 {
-	local disk="$1" twin="$2" size=32
+	local disk="$1" twin="$2" size
 
 	shift 2
 	list "$@"
 	set_fresh "$disk" adaptive && set_mode "$twin" always || return 1
-	while [ $size -gt 0 ]; do
+	requests_for "$twin"
+	EXPECTED=$REQUESTS
+	for size in 1 2 3 4 7 8 15 16 31; do
 		pin_group "$disk" $size
-		like_twin "$disk" "$twin" "in groups of $size"
-		size=$((size - 1))
+		requests_for "$disk"
+		expect_count "requests in groups of $size" "$REQUESTS" \
+			"$EXPECTED" "$EXPECTED"
 	done
 	pin_group "$disk" 0
 }
 
-# --- after random I/O -------------------------------------------------------
+# --- two disks --------------------------------------------------------------
 
-# finds_again DISK TWIN SIZE IOS: after so many sequential I/Os at most
-finds_again()
+# of_two MODE SIZE: a plug of runs on two disks that take turns
+of_two()
 {
-	local disk="$1" twin="$2"
+	local n=0 ios='' disk
 
-	set_fresh "$disk" adaptive && set_mode "$twin" always &&
-	pin_group "$disk" "$3" && sees "$disk" -a rand || return 1
-	expect_text "lookup after random I/O" "$(line_of "$disk" lookup)" 0
-	load -a seq -s $BATCH -c $BATCH -d 128 -n "$4" "/dev/$disk" || return
-	expect_text "lookup after sequential I/O" \
-		"$(line_of "$disk" lookup)" 1
-	list "up 4 32"
-	like_twin "$disk" "$twin" "for 32 ascending"
-	list "down 4 32"
-	like_twin "$disk" "$twin" "for 32 descending"
-	pin_group "$disk" 0
+	for disk in bp0 bp2; do
+		set_fresh $disk "$1" || return 1
+		[ "$2" -eq 0 ] || pin_group $disk "$2"
+	done
+	while [ $n -lt 8 ]; do
+		for disk in bp0 bp2; do
+			ios="$ios /dev/$disk:$((n * 4096)):4096"
+		done
+		n=$((n + 1))
+	done
+	REQUESTS=$(($(requests_of bp0) + $(requests_of bp2)))
+	# shellcheck disable=SC2086 # a list
+	$PIN submit_list $ios || failed "submit_list: exit $?"
+	expect_count "requests of both" \
+		$(($(requests_of bp0) + $(requests_of bp2) - REQUESTS)) 2 2
 }
 
 # --- all of it --------------------------------------------------------------
@@ -216,20 +231,20 @@ each_mode()
 		merges "$mode"				bp0 bp1 10 "far 4 4" \
 		"up 4 8" "far 16 3" "down 4 8" "far 4 1"
 	check "$mode: nothing to merge"	merges "$mode"	bp0 bp1 32 "far 4 32"
-}
-
-# Of more than 64K, which "seq-small" does not merge; 128 pages in all, which are
-# as many segments, and as many as a request has, where no two adjoin.
-each_large()
-{
-	check "adaptive: 64K up"    merges adaptive bp0 bp1 0 "up 64 8"
-	check "adaptive: 64K down"  merges adaptive bp0 bp1 0 "down 64 8"
-	check "adaptive: 96K up"    merges adaptive bp0 bp1 0 "up 96 5"
-	check "adaptive: 128K up"   merges adaptive bp0 bp1 0 "up 128 4"
-	check "adaptive: 128K down" merges adaptive bp0 bp1 0 "down 128 4"
-	check "adaptive: large ones among small ones" \
-		merges adaptive bp0 bp1 0 "up 4 6" "up 64 3" "far 4 3" \
+	check "$mode: halves of pages"	merges "$mode"	bp0 bp1 24 "pairs 24"
+	check "$mode: halves of pages, after one more" \
+				merges "$mode"	bp0 bp1 25 "far 4 1" "pairs 24"
+	# 128 pages in all, which are as many segments, and as many as a request
+	# has, where no two adjoin.
+	check "$mode: 64K up"		merges "$mode"	bp0 bp1  0 "up 64 8"
+	check "$mode: 64K down"		merges "$mode"	bp0 bp1  0 "down 64 8"
+	check "$mode: 96K up"		merges "$mode"	bp0 bp1  0 "up 96 5"
+	check "$mode: 128K up"		merges "$mode"	bp0 bp1  0 "up 128 4"
+	check "$mode: 128K down"	merges "$mode"	bp0 bp1  0 "down 128 4"
+	check "$mode: large ones among small ones" \
+		merges "$mode" bp0 bp1 0 "up 4 6" "up 64 3" "far 4 3" \
 		"down 124 3" "up 4 5"
+	check "$mode: two disks by turns" of_two "$mode" 0
 }
 
 each_size()
@@ -241,19 +256,11 @@ each_size()
 		at_each_size bp0 bp1 "far 4 3" "up 4 7" "far 4 1" "down 4 9" \
 		"both 4 4"
 	check "each size: large ones" at_each_size bp0 bp1 "up 64 8" "down 96 5"
-}
-
-# While groups are of one, bios look for a merge in one of 16 samples.
-each_return()
-{
-	check "found again: what it chose" finds_again bp0 bp1  0 4096
-	check "found again: groups of 32"  finds_again bp0 bp1 32 4096
-	check "found again: groups of 8"   finds_again bp0 bp1  8 4096
-	check "found again: groups of 2"   finds_again bp0 bp1  2 4096
-	check "found again: groups of 1"   finds_again bp0 bp1  1 16384
-	check "found again: 31 to a request" finds_again bp2 bp3 8 4096
-	check "found again: 31 to a request, groups of 1" \
-		finds_again bp2 bp3 1 16384
+	check "each size: halves of pages" at_each_size bp0 bp1 "pairs 16"
+	for size in 1 2 3 8; do
+		check "groups of $size: two disks by turns" \
+			of_two adaptive $size
+	done
 }
 
 make_disks()
@@ -272,11 +279,9 @@ make_disks()
 require root knob debugfs plug_load taskset null_blk
 command -v submit_list >/dev/null || missing "no program submit_list"
 require
-plan 38
+plan 48
 make_disks || ktap_exit_fail_msg "cannot create the disks"
 each_mode adaptive
 each_mode seq-small
-each_large
 each_size
-each_return
 finish

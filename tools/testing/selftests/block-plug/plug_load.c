@@ -8,8 +8,9 @@
  * - While there is room for a further batch under --depth, nothing waits.
  * - Otherwise the call waits for --complete I/Os (the shape of fio's
  *   t/io_uring).
- * The program always ends: after --ios, --time or one pass over the range,
- * when all I/Os in flight fail in a row, or when nothing completes any more.
+ * The program always ends: after --ios, --time, --ms or one pass over the
+ * range, when all I/Os in flight fail in a row, or when nothing completes any
+ * more.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,8 +45,9 @@ enum {
 	EXIT_STUCK	= 3,	/* nothing completed for STUCK_SECONDS */
 	EXIT_UNSUPPORTED = 4,	/* the kselftest code for a skip */
 
+	MAX_AGAIN	= 10000, /* EAGAINs of an I/O, then it may wait */
 	STUCK_SECONDS	= 30,	/* the kernel's own NVMe I/O timeout */
-	MAX_DEVS	= 16,
+	MAX_DEVS	= 32,
 	MAX_DEPTH	= 4096,
 	MAX_BS		= 16 << 20,
 	MAX_OPTIONS	= 40,
@@ -70,7 +72,7 @@ static const char *const engine_names[] = { "uring", "libaio", NULL };
 
 static struct {
 	int rw, access, engine;
-	__u64 bs, bs2, period, depth, submit, complete, ios, time, offset;
+	__u64 bs, bs2, period, depth, submit, complete, ios, time, ms, offset;
 	__u64 range, warmup, rate, mix, fsync, seed;
 	int polled, sqpoll, nowait, passthrough, buffered, no_fixed;
 	int wait_all, latency, allow_errors, json;
@@ -96,6 +98,7 @@ struct slot {
 	__u64 start;	/* ns, only with --latency; 0: the I/O failed */
 	void *buf;
 	__u32 len;
+	__u32 again;	/* EAGAINs in a row */
 };
 
 static struct run {
@@ -292,9 +295,11 @@ static void complete_slot(struct slot *s, int res)
 	run.inflight--;
 	if (res == -EAGAIN && opt.nowait) {
 		run.retries++;
+		s->again++;
 		run.again[run.nr_again++] = s;
 		return;
 	}
+	s->again = 0;
 	run.idle[run.nr_idle++] = s;
 	if (res != want) {
 		fail(s, res);
@@ -432,6 +437,15 @@ static void uring_setup(void)
 		register_fixed();
 }
 
+/*
+ * As programs do: what could not be done at once for long is allowed to wait.
+ * A write next to a page that is cached returns EAGAIN for as long as that is.
+ */
+static int rw_flags(const struct slot *s)
+{
+	return opt.nowait && s->again < MAX_AGAIN ? RWF_NOWAIT : 0;
+}
+
 static void prep_passthrough(struct io_uring_sqe *sqe, struct slot *s)
 {
 	struct nvme_uring_cmd *cmd = (struct nvme_uring_cmd *)sqe->cmd;
@@ -466,8 +480,7 @@ static void prep_data(struct io_uring_sqe *sqe, struct slot *s)
 	else
 		op = write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
 	io_uring_prep_rw(op, sqe, devs[s->dev].fd, s->buf, s->len, s->off);
-	if (opt.nowait)
-		sqe->rw_flags = RWF_NOWAIT;
+	sqe->rw_flags = rw_flags(s);
 }
 
 static void uring_queue(struct slot *s)
@@ -564,7 +577,7 @@ static void aio_queue(struct slot *s)
 		iocb->aio_buf = (uintptr_t)s->buf;
 		iocb->aio_nbytes = s->len;
 		iocb->aio_offset = s->off;
-		iocb->aio_rw_flags = opt.nowait ? RWF_NOWAIT : 0;
+		iocb->aio_rw_flags = rw_flags(s);
 	}
 	aio.unsent[aio.nr_unsent++] = iocb;
 }
@@ -784,8 +797,9 @@ static void start_clocks(void)
 {
 	run.warming = false;
 	run.start = run.now;
-	if (opt.time)
-		run.deadline = run.start + opt.time * NSEC_PER_SEC;
+	if (opt.time || opt.ms)
+		run.deadline = run.start + opt.time * NSEC_PER_SEC +
+			       opt.ms * (NSEC_PER_SEC / 1000);
 	run.at_start.done = run.done;
 	run.at_start.bytes = run.bytes;
 	run.at_start.cpu = cpu_ns();
@@ -1011,11 +1025,12 @@ static void init_range(void)
 static void init_ios(void)
 {
 	__u64 pass = run.sizes[0].blocks * nr_devs;
+	bool run_time = opt.time || opt.ms;
 
 	if (opt.access == ACCESS_RAND_ONCE && opt.ios > pass)
 		die(EXIT_USAGE, "--ios must be at most %llu to touch each block once", pass);
 	if (!opt.ios)
-		opt.ios = opt.time && opt.access != ACCESS_RAND_ONCE ?
+		opt.ios = run_time && opt.access != ACCESS_RAND_ONCE ?
 			  ULLONG_MAX : pass;
 	if (opt.warmup >= opt.ios)
 		die(EXIT_USAGE,
@@ -1064,6 +1079,8 @@ static const struct {
 	  "I/Os in all [one pass over the range]" },
 	{ 't', ARG_NUM, "time", &opt.time, 1, 1 << 20,
 	  "seconds to run, after the --warmup" },
+	{ 'T', ARG_NUM, "ms", &opt.ms, 1, 1 << 30,
+	  "the same in ms; both add up" },
 	{ 'W', ARG_NUM, "warmup", &opt.warmup, 0, ULLONG_MAX,
 	  "let so many I/Os complete before ios, bytes, ns, iops,\n"
 	  "\t\t      cpu_ns and latencies begin to count [0]" },
@@ -1077,7 +1094,8 @@ static const struct {
 	{ 'q', ARG_NONE, "sqpoll", &opt.sqpoll, 0, 0,
 	  "a kernel thread submits" },
 	{ 'N', ARG_NONE, "nowait", &opt.nowait, 0, 0,
-	  "RWF_NOWAIT; what returns EAGAIN is sent again" },
+	  "RWF_NOWAIT; what returns EAGAIN is sent again, and after\n"
+	  "\t\t      10000 times without it" },
 	{ 'u', ARG_NONE, "passthrough", &opt.passthrough, 0, 0,
 	  "NVMe commands to an ngXnY device (not for write)" },
 	{ 'B', ARG_NONE, "buffered", &opt.buffered, 0, 0,

@@ -21,37 +21,34 @@ need_plug_stats()
 	missing "no plug_stats_enabled (CONFIG_BLK_PLUG_STAT)"
 }
 
-stats_reset()
+# stats_start DISK: what stats() tells is since then
+stats_start()
 {
-	local file
-
-	for file in "$DEBUGFS/block/$1"/hctx*/plug_stats; do
-		echo 0 >"$file"
-	done
+	cat "$DEBUGFS/block/$1"/hctx*/plug_stats >"$TMP/stats.$1"
 }
 
 # stats DISK NAME...: the sum of these counters over all hardware queues
 stats()
 {
-	local disk="$1"
+	local disk="$1" start="$TMP/stats.$1"
 
 	shift
-	cat "$DEBUGFS/block/$disk"/hctx*/plug_stats |
-		awk -v names=" $* " 'index(names, " " $1 " ") { n += $2 }
-			END { print n + 0 }'
+	[ -e "$start" ] || : >"$start"
+	awk -v names=" $* " -v start="$start" '
+		index(names, " " $1 " ") { n += FILENAME == start ? -$2 : $2 }
+		END { print n + 0 }' \
+		"$start" "$DEBUGFS/block/$disk"/hctx*/plug_stats
 }
 
-# stats_like DISK PREFIX: likewise, of all whose name begins so
-stats_like()
+# stats_flushes DISK: for whatever reason
+stats_flushes()
 {
-	cat "$DEBUGFS/block/$1"/hctx*/plug_stats |
-		awk -v prefix="$2" 'index($1, prefix) == 1 { n += $2 }
-			END { print n + 0 }'
+	stats "$1" flush_full flush_policy flush_finish flush_schedule
 }
 
-# in_flight_is_0 DISK: of each hardware queue, not of their sum
-in_flight_is_0()
+# stats_no_batch DISK: likewise
+stats_no_batch()
 {
-	! grep -h '^in_flight' "$DEBUGFS/block/$1"/hctx*/plug_stats |
-		grep -qv ' 0$'
+	stats "$1" no_batch_shared no_batch_depth no_batch_busy \
+		no_batch_scheduler
 }

@@ -58,7 +58,6 @@ survives()
 	local rc=0 before ctrl
 
 	ctrl=$(ctrl_of "$1")
-	set_attr "$DEBUGFS/nvme_plug/counting" 1
 	before=$(admin_commands_of "$ctrl")
 	set_mode "$1" "$2" || return 1
 	rm -f "$TMP/stop" "$TMP/seed"
@@ -84,7 +83,7 @@ still_in_force()
 	measure "$1" -s $BATCH -c $BATCH -n 640 "/dev/$1" || return
 	expect_count "calls of queue_rqs()" "$HELD_GROUPS" 0 0
 	expect_count "commands" "$COMMANDS" 640 640
-	expect_doorbells "$1" 640
+	expect_doorbells 640
 	expect_text "lines of doorbells for queue 1" "$(grep -c '^queue 1 ' \
 		"$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells")" 1
 }

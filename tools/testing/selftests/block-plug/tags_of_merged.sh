@@ -13,20 +13,29 @@
 DISK=bp0
 N=50
 
-# merged PER_PLUG PER_REQUEST: sequential I/Os of 4K
+# Whether the I/Os of a plug merge is known to each CPU by itself.
+PIN="taskset 1"
+
+# merged PER_PLUG PER_REQUEST: sequential I/Os of 4K, of which a disk's first plug
+# does not know that they merge
+#
+# null_blk gives each tag back alone, whether it was used or not.
 merged()
 {
+	local requests
+
 	set_attr /sys/block/$DISK/queue/max_sectors_kb $(($2 * 4)) || return
-	measure $DISK -a seq -s "$1" -c "$1" -d "$1" -n $(($1 * N)) \
-		/dev/$DISK || return
-	expect_count "batches of tags" "$TAG_BATCHES" 0 3
-	expect_count "single tags" "$TAG_SINGLES" \
-		"$REQUESTS" $((REQUESTS + 3))
-	expect_count "requests" "$REQUESTS" \
-		$(($1 * N / $2)) $(($1 * N / $2 + 3))
+	requests=$(requests_of $DISK)
+	profile_start blk_mq_put_tag
+	load -a seq -s "$1" -c "$1" -d "$1" -n $(($1 * N)) /dev/$DISK || return
+	profile_end
+	requests=$(($(requests_of $DISK) - requests))
+	expect_count "requests" $requests $(($1 * N / $2)) $(($1 * N / $2 + 3))
+	expect_count "tags taken for $requests requests" \
+		"$(profile_hits blk_mq_put_tag)" $requests $((requests + BATCH))
 }
 
-require root profiler plug_load null_blk
+require root profiler plug_load taskset null_blk
 plan 3
 null_create $DISK || ktap_exit_fail_msg "cannot create the disk"
 check "32 I/Os per plug, one request" merged 32 32

@@ -12,19 +12,17 @@
 N=100
 
 # All disks of this kind share one set, whose depth is the module's, 64 unless
-# set. A share is half of it while both disks are in use, and batches take half
-# of the share.
+# set. A share is half of it while both disks are in use, and has words of 16.
 DEPTH=$(cat /sys/module/null_blk/parameters/hw_queue_depth 2>/dev/null)
 
-# batches SINGLES DISK...: at most so many single tags for the 32 of a plug
+# batches DISK...: no single tag for the 32 of a plug, once a plug has shown how
+# many each disk uses
 batches()
 {
-	local singles="$1"
-
-	shift
+	load -s $BATCH -c $BATCH -d $BATCH -n $BATCH "$@" || return
 	measure bp0 -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) "$@" ||
 		return
-	expect_tag_calls $N $((6 * N - 3)) $N $((singles * N))
+	expect_tag_calls $((2 * N)) $((4 * N)) 0
 }
 
 # Eight tasks flood bp2, which completes I/O after 1 ms. The rate of bp3, with
@@ -56,7 +54,7 @@ require root profiler plug_load null_blk
 plan 3
 { null_create bp0 shared_tags=1 && null_create bp1 shared_tags=1; } ||
 	ktap_exit_fail_msg "cannot create the disks"
-check "one of two disks" batches $((BATCH / 2 + 1)) /dev/bp0
-check "two disks in one plug" batches $((BATCH / 2 + 1)) /dev/bp0 /dev/bp1
+check "one of two disks" batches /dev/bp0
+check "two disks in one plug" batches /dev/bp0 /dev/bp1
 check "a flood leaves the other disk its share" fair
 finish

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What can be measured: workloads, policies, and cells made of both."""
+import dataclasses
+
+import foreign
+import pace
+import profiles
+
+# Which build of kernel.py stands for a kernel, and what a user can choose on
+# it. The RFC's hack is a kernel of its own, but as a record it is "unpatched"
+# with the policy "noplug".
+BUILDS = {"unpatched": "base", "noplug": "noplug", "rfcera": "rfcera",
+          "patched": "patched"}
+MODES = ["always", "never", "seq-small", "adaptive"]
+# Group sizes that "adaptive" can be pinned to, for what it should have found.
+GROUPS = ["group%d" % (1 << power) for power in range(6)]
+BASELINES = [("unpatched", "always"), ("unpatched", "nomerges2"),
+             ("noplug", "noplug")]
+OURS = [("patched", mode) for mode in MODES]
+EVERY = BASELINES + OURS
+ALWAYS, ADAPTIVE = ("unpatched", "always"), ("patched", "adaptive")
+
+# How long "adaptive" may learn before it is measured, on a real machine, ...
+LEARN_MS = foreign.LEARN_MS
+# ... and where latency varies by more than what a group size is worth, so that
+# finding one takes long: what it does meanwhile is measured apart.
+WARM_MS = 1000
+WARM = ("gen4", "gen5", "vm", "lockstep")
+
+# Ordinary cells that last as long as one with such a warm-up.
+WARM_CELLS = 8
+
+# The profiles of the emulated controller and of null_blk, which no model stands
+# for.
+NVME = "nvme-qemu"
+NULL_BLK = "null_blk"
+
+# I/Os of a cell take some 0.3 s of the guest's time on a modelled SSD; a disk
+# with an arm gets a share of them.
+HDD_SHARE = 1 / 80
+
+
+def needed_ms(cell):
+    """ms before a cell is measured, unless its load says it."""
+    warm = cell.policy == "adaptive" and cell.profile in WARM
+    return WARM_MS if warm else LEARN_MS
+
+
+def is_long(cell):
+    """Does it take WARM_CELLS times as long as others?"""
+    load = WORKLOADS[cell.workload]
+    return isinstance(load, Load) and load.before_ms(cell) >= WARM_MS
+
+
+def timed(profile):
+    """Does the device take time?"""
+    return "read_latency" in profile or "service" in profile
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """plug_load loads the devices."""
+
+    name: str
+    args: str
+    ios: int = 64000
+    devices: int = 1
+    polled: bool = True
+    settings: tuple = ()        # (key, value), over those of the profile
+    timed_ios: int = 0          # on a device that takes time, if not ios
+    learn_ms: float = None      # before it is measured; None: needed_ms()
+
+    def command(self, profile, cell):
+        """The command of a cell. A device that cannot be polled is not."""
+        words = ["plug_load", "-l", "-S", str(cell.seed), *self.args.split(),
+                 *self.amount(profile, cell)]
+        if self.polled and profile["poll_queues"] != "0":
+            words.append("-P")
+        return words
+
+    def amount(self, profile, cell):
+        """Options that say how much, ..."""
+        total, warmup = self.length(profile, cell)
+        return ["-n", str(total), "-W", str(warmup)]
+
+    def before_ms(self, cell):
+        """ms before it is measured, at least."""
+        return needed_ms(cell) if self.learn_ms is None else self.learn_ms
+
+    def length(self, profile, cell):
+        """... which is: all I/Os of a cell, and those of them that are not measured: what
+        adaptive learns from. On a device that takes time others have some,
+        too, since batches of any policy take long to fall into step."""
+        count = self.count(profile)
+        warmup = learn = count // 10
+        if timed(profile) or cell.policy == "adaptive":
+            learn = max(warmup, pace.ios(self, profile, self.before_ms(cell)))
+        if profile.get("rotational") == "1":
+            learn = warmup
+        return count - warmup + learn, learn
+
+    def count(self, profile):
+        """I/Os of a cell in which nothing is to be learnt."""
+        share = HDD_SHARE if profile.get("rotational") == "1" else 1
+        return int((timed(profile) and self.timed_ios or self.ios) * share)
+
+
+@dataclasses.dataclass(frozen=True)
+class Timed(Load):
+    """A load that lasts as long on every device: as the load of the name it is
+    made from."""
+
+    of: str = ""
+    ms: float = LEARN_MS        # that are measured, about
+
+    def length(self, profile, cell):
+        if profile.get("rotational") == "1":
+            return super().length(profile, cell)
+        learn = pace.ios(self, profile, self.before_ms(cell))
+        return learn + pace.ios(self, profile, self.ms), learn
+
+
+@dataclasses.dataclass(frozen=True)
+class Beginning(Load):
+    """So many ms of a real machine, from an idle device and with nothing
+    learnt."""
+
+    learn_ms: float = 0
+    ms: float = LEARN_MS
+
+    def amount(self, profile, cell):
+        return ["-T", str(int(self.ms * profiles.scale(profile)))]
+
+    def length(self, profile, cell):
+        """It is known afterwards."""
+        return None, 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Change(Load):
+    """Blocks of one size while something is learnt, of another when it is
+    measured."""
+
+    learn_ms: float = LEARN_MS  # at least
+    blocks: tuple = ("16k", "4k")
+
+    def command(self, profile, cell):
+        _, before = self.length(profile, cell)
+        return super().command(profile, cell) + [
+            "-b", self.blocks[0], "--bs2", self.blocks[1],
+            "--period", str(before)]
+
+    def length(self, profile, cell):
+        first, then = (pace.ios(dataclasses.replace(
+            self, args=self.args + " -b " + size), profile, self.learn_ms)
+                       for size in self.blocks)
+        # The sizes would change places again.
+        before = max(first, then)
+        return before + then, before
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate(Load):
+    """So many I/Os a second of a real machine, and no more: what the load does
+    is given, only latency can change."""
+
+    learn_ms: float = 0         # half of it is not measured
+    rate: int = 0
+
+    def command(self, profile, cell):
+        return super().command(profile, cell) + [
+            "-R", str(int(self.rate / profiles.scale(profile)))]
+
+    def length(self, profile, cell):
+        return self.ios, self.ios // 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Fio:
+    """fio loads a device, raw or with an XFS on it."""
+
+    name: str
+    args: str
+    where: str = "raw"          # raw or xfs: fio_raw, fio_xfs of fio_guest.sh
+    settings: tuple = ()
+    devices: int = 1
+    polled: bool = False
+
+    def command(self, _profile, cell):
+        """The command of a cell."""
+        return ["fio_" + self.where, *self.args.split(),
+                "--randseed=%d" % cell.seed]
+
+
+# What 003_00046b95f466089c.txt measured, for a second instead of a minute.
+# Buffered, written out by an fsync at the end: fio 3.33 has no uncached=1.
+# The memory behind the disk is what XFS needs at least.
+BUFFERED = "--end_fsync=1 --fallocate=none"
+XFS_DISK = (("backing", "1"), ("size_mb", "400"))
+RAW_DISK = (("size_mb", "400"),)
+
+COMPLETION = (
+    Fio("A-seq128k-qd1", "--rw=write --bs=128k --ioengine=pvsync2 --size=96m "
+        + BUFFERED, "xfs", XFS_DISK),
+    Fio("B-seq128k-qd128", "--rw=write --bs=128k --ioengine=io_uring "
+        "--iodepth=128 --size=96m " + BUFFERED, "xfs", XFS_DISK),
+    Fio("C-rand4k-qd32", "--rw=randwrite --bs=4k --ioengine=io_uring "
+        "--iodepth=32 --size=24m " + BUFFERED, "xfs", XFS_DISK),
+    Fio("D-mix64k-qd32", "--rw=rw --bs=64k --ioengine=io_uring --iodepth=32 "
+        "--size=96m " + BUFFERED, "xfs", XFS_DISK),
+    Fio("E-raw128k-qd128", "--rw=write --bs=128k --ioengine=io_uring "
+        "--iodepth=128 --size=96m " + BUFFERED, "raw", RAW_DISK),
+    Fio("F-pressure", "--dirty=16777216:33554432 --rw=write --bs=128k "
+        "--ioengine=io_uring --iodepth=128 --numjobs=4 --size=32m "
+        + BUFFERED, "xfs", XFS_DISK),
+)
+
+# 001_4484fad67f3c78e8.txt, with iostat beside fio. Its disk had an elevator,
+# where requests meet; here they meet in the plug, so fio submits by the batch.
+TUNING = (
+    Fio("fio-seq4k-write", "--iostat 1 --ioengine=libaio --bs=4k --rw=write "
+        "--iodepth=128 --iodepth_batch=32 --iodepth_batch_complete_min=32 "
+        "--direct=1 --size=1g --time_based --runtime=1500ms",
+        "raw", (("size_mb", "1024"),)),
+)
+
+LOADS = (
+    Load("rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32"),
+    Load("rand4k-s128", "-a rand -b 4k -d 128 -s 128 -c 128"),
+    Load("libaio-rand4k-s32", "-e libaio -a rand -b 4k -d 128 -s 32 -c 32",
+             polled=False),
+    # As rand4k-s32, but that whatever is idle goes with the next batch.
+    Load("rand4k-s64-c32", "-a rand -b 4k -d 128 -s 64 -c 32"),
+    Load("seq4k-s32", "-a seq -b 4k -d 128 -s 32 -c 32"),
+    Load("seq128k-s32", "-a seq -b 128k -d 128 -s 32 -c 32", ios=9600),
+    Load("twodev-rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32",
+             devices=2),
+    Load("twons-rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32",
+             settings=(("namespaces", "2"),)),
+    Load("rand4k-qd1", "-a rand -b 4k -d 1 -s 1 -c 1", ios=9600,
+         timed_ios=1200),
+    Load("onecore-peak", "-a rand -b 512 -d 128 -s 32 -c 32",
+             settings=(("queue.nomerges", "2"), ("queue.iostats", "0"))),
+    Load("mix70-s32", "-a rand -b 4k -m 30 -d 128 -s 32 -c 32"),
+    Load("phase-change",
+             "-a rand -b 4k --bs2 128k --period 3200 -d 128 -s 32 -c 32",
+             ios=25600),
+    Load("rand4k-qd32-wait", "-a rand -b 4k -s 32 -w", ios=32000),
+    Load("rand4k-qd4", "-a rand -b 4k -s 4 -w", ios=9600, polled=False),
+    Load("rand4k-qd1-irq", "-a rand -b 4k -d 1 -s 1 -c 1", ios=9600,
+         polled=False),
+    # Interrupts and polls, at a fraction of what the devices can do.
+    Rate("rand4k-rate40k", "-a rand -b 4k -d 64 -s 4 -c 1", ios=24000,
+         polled=False, rate=40000),
+    Rate("rand4k-rate200k", "-a rand -b 4k -d 64 -s 8 -c 1", ios=40000,
+         rate=200000),
+    Change("change-16k-4k", "-a rand -d 128 -s 32 -c 32"),
+    Change("change-4k-16k", "-a rand -d 128 -s 32 -c 32",
+           blocks=("4k", "16k")),
+)
+
+# What "regret" is made of: a short run of every policy chooses the best, which
+# is then measured when all has settled, and from the beginning. From there
+# other suites measure, too, what is no part of their figures of adaptive. Others
+# get slower with time, too: LATER has both policies warmed up.
+CHOICE, STEADY, FIRST, LONGER = "-choice", "-steady", "-first50", "-first200"
+LATER = "-after1s"
+REGRET = ["rand4k-s32", "seq4k-s32", "seq128k-s32", "mix70-s32",
+          "phase-change", "rand4k-qd32-wait", "rand4k-qd4"]
+TIMES = {CHOICE: (8, 24), STEADY: (None, LEARN_MS), LATER: (WARM_MS, 80)}
+BEGINNINGS = {FIRST: 50, LONGER: 200}
+
+
+def part(load, end):
+    """A load that "regret" measures."""
+    same = (load.name + end, load.args, load.ios, load.devices, load.polled,
+            load.settings)
+    if end in BEGINNINGS:
+        return Beginning(*same, ms=BEGINNINGS[end])
+    before, ms = TIMES[end]
+    return Timed(*same, of=load.name, learn_ms=before, ms=ms)
+
+
+WORKLOADS = {workload.name: workload for workload in (
+    *LOADS, *COMPLETION, *TUNING, *foreign.ALL,
+    *(part(load, end) for load in LOADS if load.name in REGRET
+      for end in (*TIMES, *BEGINNINGS)),
+)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One measurement: a kernel under a policy, a device, a load."""
+
+    suite: str
+    kernel: str                 # of BUILDS
+    policy: str
+    profile: str
+    workload: str
+    run: int = 1
+
+    @property
+    def seed(self):
+        """Of the load's and of the device's random numbers."""
+        return self.run
+
+    @property
+    def recorded_kernel(self):
+        """As the records name it."""
+        return "unpatched" if self.kernel == "noplug" else self.kernel
+
+
+def product(suite, pairs, names, workloads, runs=1):
+    """The cells of all combinations, the policies of a workload together."""
+    return [Cell(suite, kernel, policy, profile, workload, run)
+            for run in range(1, runs + 1) for profile in names
+            for workload in workloads for kernel, policy in pairs]
+
+
+def start(suite, names, workload, runs=1, ends=tuple(BEGINNINGS)):
+    """The cells of how adaptive begins, beside the unpatched plug."""
+    return product(suite, [ALWAYS, ADAPTIVE],
+                   [name for name in names if name in WARM],
+                   [workload + end for end in ends], runs)

@@ -1,0 +1,225 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# In the guest, with cells_guest.sh: loads that others wrote, as a cell's command.
+#
+#   load_raw LEARN_MS MS PROGRAM... DISK	until disk_rate has measured it
+#   load_files TYPE MB LEARN_MS MS PROGRAM...	likewise, on files of that size
+#   work_db BENCHMARKS OPTIONS... DISK		db_bench on ext4, to its end
+#   work_pg COUNT OPTIONS... DISK		pgbench on XFS, to its end
+#   nvme_load, null_blk_load ID POLICY COMMAND...
+#						a cell, on these drivers
+#
+# "@" in the program's words becomes the disk, or the directory.
+
+FILES=/mnt
+
+# The one disk of a load.
+disk()
+{
+	echo "${disks# }"
+}
+
+# The mode in force; "none" is a kernel that has none.
+in_force()
+{
+	queue=/sys/block/$1/queue
+	if [ ! -e "$queue/plug_policy" ]; then
+		echo none
+	elif [ "$(cat "$queue/plug_policy_fallback")" = none ]; then
+		sed 's/.*\[\(.*\)\].*/\1/' "$queue/plug_policy"
+	else
+		echo always
+	fi
+}
+
+# on_disk COMMAND...: runs it, and adds what the disk's files say
+on_disk()
+{
+	words=$("$@") || return 1
+	echo "$words in_force=$(in_force "$(disk)")" \
+		"nomerges=$(cat "/sys/block/$(disk)/queue/nomerges")"
+}
+
+# watch PLACE LEARN_MS MS PROGRAM... DISK
+watch()
+{
+	place=$1
+	shift
+	# shellcheck disable=SC2046 # as many words as there are
+	disk_rate $(echo "$@" | sed "s|\(.*\) \(.*\)|\2 \1|; s|@|$place|g")
+}
+
+load_raw()
+{
+	on_disk watch "/dev/$(disk)" "$@"
+}
+
+make_files()
+{
+	case $1 in
+	ext4) mkfs.ext4 -q -F -E nodiscard "/dev/$(disk)" >&2 ;;
+	xfs) mkfs.xfs -q -f -K "/dev/$(disk)" >&2 ;;
+	esac && mount -t "$1" "/dev/$(disk)" $FILES
+}
+
+# What was killed lets go of its files some time later.
+unmount()
+{
+	tries=50
+	until umount $FILES 2>/dev/null; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || die "$FILES stays busy"
+		sleep 0.1
+	done
+}
+
+# What is read from now on is read from the disk, and what is counted counts.
+forget()
+{
+	unmount
+	mount -t "$1" "/dev/$(disk)" $FILES || die "$1 cannot be mounted again"
+	reset_counters
+}
+
+# Those that the program's words name are written, since what was never written
+# is not read from the disk.
+watch_files()
+{
+	type=$1 mb=$2
+	shift 2
+	make_files "$type" || return 1
+	for name in $(echo "$@" | grep -o '@/[a-z]*' | sort -u); do
+		dd if=/dev/zero of="$FILES/${name#@/}" bs=1M count="$mb" \
+			oflag=direct 2>/dev/null || return 1
+	done
+	forget "$type"
+	watch $FILES "$@" && unmount
+}
+
+load_files()
+{
+	on_disk watch_files "$@"
+}
+
+# 16 MB in tables of 2 MB, written out; then what is measured, from the disk.
+# Its figure is its own: operations, and the us that they took.
+db()
+{
+	make_files ext4 || return 1
+	fill=--benchmarks=fillseq,flush,waitforcompaction
+	words="--db=$FILES/db --num=20000 --value_size=800 --histogram=0
+		--write_buffer_size=2097152 --compression_type=none
+		--cache_size=65536 --open_files=100 --seed=1"
+	case $1 in
+	*=fill*) ;;
+	*)
+		# shellcheck disable=SC2086 # as many words as there are
+		db_bench $words $fill >/tmp/said 2>&1 || return 1
+		words="$words --use_existing_db=1"
+		;;
+	esac
+	forget ext4
+	# shellcheck disable=SC2086
+	db_bench $words "$@" >/tmp/said 2>&1 || return 1
+	echo "bytes=$(stat bytes) $(awk '{ for (i = 3; i < NF; i++)
+		if ($i == "micros/op") { us = $(i - 1); ops = $(i + 5) } }
+		END { printf "ops=%d us=%d", ops, us * ops }' /tmp/said)"
+	unmount
+}
+
+work_db()
+{
+	drop_last db "$@"
+}
+
+# drop_last COMMAND...: without its last word, the disk
+drop_last()
+{
+	# shellcheck disable=SC2046 # as many words as there are
+	on_disk $(echo "$@" | sed 's| [^ ]*$||')
+}
+
+# as_nobody PROGRAM...: PostgreSQL refuses to be root's. By its path, since the
+# shell would prefer its own.
+as_nobody()
+{
+	program=$(echo /usr/lib/postgresql/*/bin/"$1")
+	shift
+	/bin/setpriv --reuid=65534 --clear-groups "$program" "$@"
+}
+
+make_cluster()
+{
+	make_files xfs || return 1
+	tar -C $FILES -xf /pgdata.tar
+	echo "SELECT sum(abalance) FROM pgbench_accounts" >/tmp/scan.sql
+	chown -R 65534 $FILES/pgdata
+	chmod 777 /tmp
+}
+
+# pg TRANSACTIONS OPTIONS...
+pg()
+{
+	count=$1
+	shift
+	make_cluster || return 1
+	forget xfs
+	as_nobody pg_ctl -w -s -D $FILES/pgdata -l /tmp/pg.log start >&2 &&
+		as_nobody pgbench -n -h /tmp -U postgres -t "$count" "$@" \
+			postgres >/tmp/said 2>&1 &&
+		echo "bytes=$(stat bytes) $(awk '
+			/transactions actually/ { split($NF, n, "/") }
+			/^tps = / { tps = $3 }
+			END { printf "ops=%d us=%d", n[1], n[1] * 1e6 / tps }
+			' /tmp/said)" &&
+		as_nobody pg_ctl -w -s -D $FILES/pgdata -m fast stop >&2 &&
+		unmount
+}
+
+work_pg()
+{
+	drop_last pg "$@"
+}
+
+# Completed requests; those merged into one count once.
+completed()
+{
+	awk '{ print $1 + $5 }' "/sys/block/$(disk)/stat"
+}
+
+driver_load()
+{
+	id=$1 policy=$2
+	shift 2
+	set_queues "queue.scheduler=none queue.nomerges=0"
+	set_policy always
+	set_policy "$policy"
+	before=$(completed)
+	out=$(run "$@") || die "cell $id, $policy: '$*' failed: $out"
+	after=$(completed)
+	echo "cell id=$id $out dev_commands=$((after - before))" >&3
+}
+
+nvme_load()
+{
+	disks=nvme0n1
+	mark "$1.begin"
+	driver_load "$@"
+	mark "$1.end"
+}
+
+# As much as it can have in flight, and complete in the submission: the least
+# that a driver can do.
+null_blk_load()
+{
+	disks=nullb0
+	made=/sys/kernel/config/nullb/nullb0
+	mkdir $made
+	for pair in size=4096 blocksize=512 hw_queue_depth=1023 irqmode=0 \
+			submit_queues=1 power=1; do
+		echo "${pair#*=}" >$made/"${pair%%=*}" ||
+			die "null_blk does not take $pair"
+	done
+	driver_load "$@"
+	rmdir $made
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What SUITE=native loads its disks with."""
+import dataclasses
+
+import cells
+
+
+@dataclasses.dataclass(frozen=True)
+class InKernel:
+    """load.c: a plug, bios, the end of the plug, and no system call."""
+
+    words: str                  # names of struct load
+    disks: str = "a a"
+    merged: float = 0           # share of the I/Os, if the policy merges all
+    seconds = 0.008             # of a slice
+    system_calls = False
+
+    @property
+    def n(self):
+        """I/Os in a plug."""
+        return int(dict(word.split("=") for word in self.words.split())["n"])
+
+    def command(self, ios, delay=0):
+        """What the guest reads. Two batches are the least: the first tenth
+        is not measured."""
+        return ["load", self.disks, self.words, "delay=%d" % delay,
+                "ios=%d" % (max(ios // self.n, 2) * self.n)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """plug_load: the same through io_uring, of which a system call is most."""
+
+    args: str
+    seconds = 0.025
+    system_calls = True
+
+    def command(self, ios, delay=0):
+        """What the guest reads."""
+        assert not delay, "a program has none"
+        return ["run", "plug_load", self.args, "-n", ios, "-W", ios // 10,
+                "/dev/a"]
+
+
+def plug(n, more="", announce=None, **fields):
+    """So many bios in a plug that knows of as many."""
+    return InKernel("n=%d announce=%d %s" % (
+        n, n if announce is None else announce, more), **fields)
+
+
+def uring(name):
+    """A load of the other suites."""
+    return Program(cells.WORKLOADS[name].args)
+
+
+# {name: load}, as they are shown side by side
+TABLES = [{
+    "rand4k-s1": plug(1, announce=0),
+    "rand4k-s2": plug(2),
+    "rand4k-s4": plug(4),
+    "rand4k-s8": plug(8),
+    "rand4k-s32": plug(32),
+}, {
+    "rand4k-s128": plug(128),
+    "rand4k-s32-cold": plug(32, "cold=1"),
+    # Two requests, since the limit of a disk is 255 sectors by default.
+    "seq4k-s32": plug(32, "follow=2", merged=30 / 32),
+    "half-s32": plug(32, "follow=1", merged=31 / 64),
+    "twodev-rand4k-s32": plug(32, disks="a b"),
+}, {
+    "unannounced-s32": plug(32, announce=1),
+    # As NVMe completes when it is polled.
+    "rand4k-s32-batch": plug(32, "poll=1", disks="pa pa"),
+    "twodev-rand4k-s32-batch": plug(32, "poll=1", disks="pa pb"),
+    # Each second I/O is waited for: schedule() flushes the plug.
+    "sleeping-s32": plug(32, "sleep=2"),
+}, {
+    "uring-rand4k-s32": uring("rand4k-s32"),
+    "uring-rand4k-s128": uring("rand4k-s128"),
+    "uring-seq4k-s32": uring("seq4k-s32"),
+}]
+LOADS = {name: load for table in TABLES for name, load in table.items()}

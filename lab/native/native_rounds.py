@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rounds of SUITE=native: in each, every cell is a machine that was just
+booted, and all loads run on all of them, in an order of that round."""
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import time
+
+import native_loads
+import native_uml
+from lab import common
+
+SLICES = 4                      # of a cell's time with a load; the least counts
+FIRST = 3                       # slices of the one that is not counted
+TRIAL_IOS = 20000               # of the run that says how many I/Os a slice has
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A kernel, and what a user can choose on it, which holds for one boot:
+    what a choice switches on is on for all disks."""
+
+    kernel: str
+    policy: str = "always"
+    counters: bool = False
+    delay: int = 0              # chains before each bio
+
+    @property
+    def name(self):
+        """One word."""
+        return "%s.%s%s%s" % (self.kernel, self.policy,
+                              ".counters" if self.counters else "",
+                              ".delay%d" % self.delay if self.delay else "")
+
+    def settings(self, has_policies):
+        """As init.sh takes them."""
+        if self.policy == "nomerges2":
+            return 2, "-", self.counters
+        return 0, self.policy if has_policies else "-", self.counters
+
+
+@dataclasses.dataclass
+class Plan:
+    """What to measure: images by kernel, cells of which the first is what the
+    others are compared with, loads by name, rounds."""
+
+    images: dict
+    cells: list
+    loads: list
+    rounds: int
+    patience: float = 0         # seconds to wait for quiet, all in all
+    path: str = os.devnull      # of the lines that are written
+    key: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        self.cpu = max(os.sched_getaffinity(0))
+        self.ios = {}
+        self.doing = ""
+
+    def begin(self):
+        """A new file."""
+        with open(self.path, "w", encoding="ascii"):
+            pass
+        self.save({"kernels": self.key})
+
+    def save(self, one):
+        """A line for each round as it ends: an interruption loses no more than
+        one."""
+        with open(self.path, "a", encoding="ascii") as lines:
+            lines.write(json.dumps(one) + "\n")
+
+
+def shuffled(items):
+    """In an order of this moment."""
+    items = list(items)
+    return random.sample(items, len(items))
+
+
+def length(plan, machine, name):
+    """How many I/Os take the time of a slice on this machine."""
+    if name not in plan.ios:
+        load = native_loads.LOADS[name]
+        found = machine.run(load.command(TRIAL_IOS))
+        plan.ios[name] = int(load.seconds * 1e9 * found["ios"] / found["ns"])
+    return plan.ios[name]
+
+
+def slice_of(machine, cell, load, ios):
+    """ns per I/O."""
+    found = machine.run(load.command(ios, cell.delay))
+    return found["ns"] / found["ios"]
+
+
+def fastest(machines, load, ios):
+    """{cell: ns per I/O}: what others add to a slice is no part of what a
+    kernel takes. After a first one, in which caches fill and "adaptive" learns.
+    """
+    for cell in shuffled(machines):
+        slice_of(machines[cell], cell, load, FIRST * ios)
+    found = {cell: [] for cell in machines}
+    for _ in range(SLICES):
+        for cell in shuffled(machines):
+            found[cell].append(slice_of(machines[cell], cell, load, ios))
+    return {cell: min(slices) for cell, slices in found.items()}
+
+
+def boot(plan, stack):
+    """{cell: machine}, all of them set up."""
+    machines = {cell: stack.enter_context(native_uml.Machine(
+        cell.name, plan.images[cell.kernel], plan.cpu))
+                for cell in shuffled(plan.cells)}
+    for cell, machine in machines.items():
+        machine.start(*cell.settings(machine.has_policies()))
+    return machines
+
+
+def measure_round(plan):
+    """{load: {name of a cell: ns per I/O}}"""
+    found = {}
+    with contextlib.ExitStack() as stack:
+        machines = boot(plan, stack)
+        for name in shuffled(plan.loads):
+            ios = length(plan, machines[plan.cells[0]], name)
+            times = fastest(machines, native_loads.LOADS[name], ios)
+            found[name] = {cell.name: round(ns, 3)
+                           for cell, ns in times.items()}
+    return found
+
+
+def keep_round(plan, rounds):
+    """Measure one, and say whether the machine was quiet. One in which others
+    took CPU time is measured again as long as there is patience."""
+    while True:
+        if plan.patience > 0:
+            plan.doing = "waiting for a quiet machine"
+            plan.patience -= native_uml.wait_for_quiet(plan.patience)
+        plan.doing = "measuring"
+        others, start = native_uml.Others(plan.cpu), time.monotonic()
+        one = {"ns": measure_round(plan),
+               "quiet": others.share() < native_uml.QUIET}
+        spent = time.monotonic() - start
+        if one["quiet"] or spent > plan.patience:
+            break
+        plan.patience -= spent
+    plan.save(one)
+    rounds.append(one)
+
+
+def measure(plan):
+    """The rounds. Interrupted, those that there are; none is no measurement."""
+    rounds = []
+    plan.begin()
+    with native_uml.alone(), common.clock(lambda seconds: common.how_far(
+            "native", len(rounds), plan.rounds, "rounds", seconds)
+                                                + ", " + plan.doing):
+        try:
+            while len(rounds) < plan.rounds:
+                keep_round(plan, rounds)
+        except KeyboardInterrupt:
+            if not rounds:
+                raise
+            print("native: interrupted; %d rounds count" % len(rounds))
+    return rounds

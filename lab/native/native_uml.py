@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernels as processes of this machine: User Mode Linux, on one CPU."""
+import contextlib
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+import lab
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = os.path.join(lab.OUT, "native")
+ROOT = os.path.join(OUT, "root")
+RUN = os.path.join(OUT, "run")
+INIT = os.path.join(HERE, "uml", "init.sh")
+PLUG_LOAD = os.path.join(lab.kernel.SELFTESTS, "plug_load.c")
+
+ANSWER_SECONDS = 60
+# Of one CPU, by all other processes, while nothing is measured or beside it.
+QUIET = 0.15
+
+
+# --- the machine's load ------------------------------------------------------
+
+def busy_ticks():
+    """{cpu: (busy, stolen)} in clock ticks since the host booted."""
+    found = {}
+    with open("/proc/stat", encoding="ascii") as lines:
+        for line in lines:
+            name, *ticks = line.split()
+            if name[:3] == "cpu" and name != "cpu":
+                ticks = [int(tick) for tick in ticks]
+                idle = ticks[3] + ticks[4]
+                found[int(name[3:])] = (sum(ticks[:8]) - idle, ticks[7])
+    return found
+
+
+class Others:
+    """What other processes take of the CPUs, from now on."""
+
+    def __init__(self, own=None):
+        self.own = own
+        self.before = busy_ticks()
+        self.start = time.monotonic()
+
+    def share(self):
+        """Of one CPU. On the CPU that measures only stolen time is not ours.
+        """
+        ticks = 0
+        for cpu, now in busy_ticks().items():
+            kind = 1 if cpu == self.own else 0
+            ticks += now[kind] - self.before[cpu][kind]
+        seconds = time.monotonic() - self.start
+        return ticks / os.sysconf("SC_CLK_TCK") / seconds
+
+
+def wait_for_quiet(patience):
+    """Wait at most so many seconds; those spent."""
+    start = time.monotonic()
+    while True:
+        others = Others()
+        time.sleep(0.5)
+        share, now = others.share(), time.monotonic()
+        if share < QUIET or now - start > patience:
+            return now - start
+
+
+# --- the process -------------------------------------------------------------
+
+@contextlib.contextmanager
+def alone():
+    """Two at once would disturb each other, and write the same files."""
+    with lab.common.locked(os.path.join(OUT, ".lock"), lab.LabError(
+            "another SUITE=native is running")):
+        make_root()
+        shutil.rmtree(RUN, ignore_errors=True)
+        os.makedirs(RUN)
+        yield
+
+
+def make_root():
+    """What the guests boot from: a directory, which they only read."""
+    for name in ("bin", "dev", "proc", "sys"):
+        os.makedirs(os.path.join(ROOT, name), exist_ok=True)
+    busybox = shutil.which("busybox")
+    if not busybox:
+        raise lab.LabError("busybox is missing: make setup")
+    shutil.copy(busybox, os.path.join(ROOT, "bin/busybox"))
+    for name in ("cat", "mkdir", "mount", "poweroff", "stty"):
+        link = os.path.join(ROOT, "bin", name)
+        if not os.path.islink(link):
+            os.symlink("busybox", link)
+    shutil.copy(INIT, os.path.join(ROOT, "init"))
+    lab.kernel.quiet(["gcc", "-O2", "-static", "-o",
+                      os.path.join(ROOT, "bin/plug_load"), PLUG_LOAD,
+                      "-luring"], "gcc plug_load.c")
+
+
+def realtime():
+    """The words that keep others off the CPU, if that is allowed."""
+    return ["chrt", "-f", "1"] if os.geteuid() == 0 else []
+
+
+class Machine:
+    """A kernel that is running, and measures when asked to."""
+
+    def __init__(self, name, images, cpu):
+        self.name = name
+        self.log = os.path.join(RUN, name + ".log")
+        self.image = os.path.join(RUN, name)
+        self.buffer = b""
+        # Code lies elsewhere in each: in the images, and, as a file is new, in
+        # physical memory.
+        shutil.copy(random.choice(images), self.image)
+        command = [self.image, "mem=80M", "rootfstype=hostfs",
+                   "root=/dev/root", "hostfs=" + ROOT, "ro", "init=/init",
+                   "seccomp=on", "null_blk.nr_devices=0", "panic=-1",
+                   "con=null", "con0=fd:0,fd:1", "quiet"]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                ["taskset", "-c", str(cpu), *realtime(), *command],
+                env={"HOME": RUN, "PATH": os.environ["PATH"]},
+                start_new_session=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        os.unlink(self.image)
+
+    def fail(self, why):
+        """The end of it all."""
+        raise lab.LabError("%s kernel: %s; see %s" % (self.name, why, self.log))
+
+    def line(self, deadline):
+        """The next line that it prints."""
+        while b"\n" not in self.buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [],
+                                              left)[0]:
+                self.fail("no answer within %d s" % ANSWER_SECONDS)
+            more = os.read(self.process.stdout.fileno(), 4096)
+            if not more:
+                self.fail("it has ended")
+            self.buffer += more
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return line.decode("ascii", "replace").strip()
+
+    def answer(self, kind):
+        """The words after the one that was expected."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            word, _, rest = self.line(deadline).partition(" ")
+            if word == kind:
+                return dict(pair.split("=", 1) for pair in rest.split()
+                            if "=" in pair)
+            if word == "error":
+                self.fail(rest)
+
+    def ask(self, *words):
+        """Have it do something; what it answers."""
+        line = " ".join(map(str, words)) + "\n"
+        self.process.stdin.write(line.encode("ascii"))
+        self.process.stdin.flush()
+        return self.answer("result")
+
+    def has_policies(self):
+        """Wait until it is up; whether it has the policy."""
+        return self.answer("ready")["plug_policy"] == "yes"
+
+    def start(self, nomerges, policy, counters):
+        """Choose what holds until its end."""
+        self.ask("set", nomerges, policy, "on" if counters else "off")
+
+    def run(self, words):
+        """What a load comes to: {"ns": in all, "ios": so many}, and more."""
+        found = self.ask(*words)
+        numbers = {name: int(value) for name, value in found.items()
+                   if value.isdigit()}
+        if not numbers.get("ns") or not numbers.get("ios"):
+            self.fail("'%s' is no result" % found)
+        return numbers

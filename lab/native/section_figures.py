@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""make figures: what each section of the series buys, by the clock.
+
+A cover letter names loads of SUITE=native in a line "@figures NAME...". One run
+of that suite has them all: the kernel at the end of the section is compared with
+the one before it, in the same rounds. A run of this very code is used again. The
+result is patches/*/figures.json, from which "make series" fills the covers in,
+as long as it is of the same code. "whole" stands for the whole series. README.md,
+its picture and Documentation/block/plug-measurements.rst are filled in from
+that, and from what there is of "make bench", see lab/bench/documents.py.
+"""
+import argparse
+import dataclasses
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../../scripts"))
+import rooms  # noqa: E402,F401 pylint: disable=unused-import,wrong-import-position
+
+import documents  # noqa: E402 pylint: disable=wrong-import-position
+import lab  # noqa: E402 pylint: disable=wrong-import-position
+import native  # noqa: E402 pylint: disable=wrong-import-position
+import native_loads  # noqa: E402 pylint: disable=wrong-import-position
+from lab import common  # noqa: E402 pylint: disable=wrong-import-position
+from series import measured as store  # noqa: E402 pylint: disable=wrong-import-position
+from series.env import PATCHES  # noqa: E402 pylint: disable=wrong-import-position
+from series.files import parse_series  # noqa: E402 pylint: disable=wrong-import-position
+from series.mail import cover  # noqa: E402 pylint: disable=wrong-import-position
+
+# What the whole series is compared in: the first with the others.
+CHOICES = [("unpatched", "always"), ("unpatched", "nomerges2"),
+           *(("patched", mode) for mode in native.MODES)]
+# And, in the same kernel, what the modes do to the default one.
+MODES = [("patched", mode) for mode in native.MODES]
+KEPT = ("ratio", "ci_low", "ci_high", "ns_per_io", "quiet")
+
+
+def asked():
+    """{section: loads} of those covers that want figures, in order."""
+    found = {}
+    for section in parse_series((PATCHES / "series").read_text()).sections:
+        names = store.PLACE.findall(cover(section))
+        if names:
+            found[section] = " ".join(names).split()
+    return found
+
+
+def steps(wanted):
+    """[(section, before, loads)]: before is the last section that was
+    measured, so that each change is seen once."""
+    before, found = "unpatched", []
+    for section, loads in wanted.items():
+        found.append((section, before, loads))
+        before = section
+    return found
+
+
+def measure(pairs, loads, rounds):
+    """{load: {kernel and policy: what the rounds say of it}} of all pairs of
+    these but the first, compared with the first"""
+    first, *others = [dataclasses.replace(native.cell_of(name), policy=policy)
+                      for name, policy in pairs]
+    return {load: {" ".join(pair): {
+        key: value for key, value in native.compare(
+            rounds, load, first, cell).items() if key in KEPT}
+                   for pair, cell in zip(pairs[1:], others)} for load in loads}
+
+
+def measure_section(step, rounds):
+    """A section's figures, kept."""
+    section, before, loads = step
+    rows = measure([(before, "always"), (section, "always")], loads, rounds)
+    store.save(section, {"before": before, "rows": {
+        load: list(row.values()) for load, row in rows.items()}})
+    print("%s:\n%s" % (section, store.table(section)), flush=True)
+
+
+def measure_whole(rounds):
+    """What README.md shows of the whole series."""
+    loads = list(native_loads.LOADS)
+    store.save(store.WHOLE, {"rows": measure(CHOICES, loads, rounds),
+                             "modes": measure(MODES, loads, rounds)})
+
+
+def run(chosen, wanted, count):
+    """Measure what is chosen, if anything is, and write it down."""
+    if chosen:
+        rounds = native.rounds_of_now(count)
+        for step in steps(wanted):
+            if step[0] in chosen:
+                measure_section(step, rounds)
+        if store.WHOLE in chosen:
+            measure_whole(rounds)
+    for line in documents.update():
+        print(line)
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=native.RUNS,
+                        help="of the measurement of time [%(default)s]")
+    parser.add_argument("--fill", action="store_true", help="measure nothing, "
+                        "fill the documents in from what there is")
+    parser.add_argument("section", nargs="*", help="only these")
+    args = parser.parse_args()
+    wanted = asked()
+    unknown = [name for name in args.section
+               if name not in wanted and name != store.WHOLE]
+    if unknown:
+        parser.error("no cover of a section '%s' wants figures; there are: %s"
+                     % (unknown[0], " ".join([*wanted, store.WHOLE])))
+    strange = sorted({name for names in wanted.values() for name in names}
+                     - set(native_loads.LOADS))
+    if strange:
+        parser.error("covers want figures of '%s'; there are: %s"
+                     % (strange[0], " ".join(native_loads.LOADS)))
+    if args.fill and args.section:
+        parser.error("--fill measures no section; give one or the other")
+    chosen = [] if args.fill else args.section or [*wanted, store.WHOLE]
+    with common.program("figures", documents.DocumentError, *lab.ERRORS,
+                        advice="; what was measured is kept"):
+        run(chosen, wanted, args.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * plugsim - drives block/blk-plug-adaptive.c against models of a device and of
+ * those who submit to it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+static const char * const first_names[NR_FIRST] = {
+	[FIRST_50]	= "first50",
+	[FIRST_200]	= "first200",
+};
+
+static void print_phase(const struct outcome *one)
+{
+	putchar('{');
+	for (u32 i = 0; i < NR_FIRST; i++)
+		printf("\"%s\": {\"iops\": %.1f, \"ios\": %llu, \"p99\": %llu}, ",
+		       first_names[i], one->first[i].iops,
+		       (unsigned long long)one->first[i].ios,
+		       (unsigned long long)one->first[i].p99);
+	printf("\"iops\": %.1f, \"requests\": %.5f, ", one->iops,
+	       one->requests);
+	printf("\"late\": %.1f, \"ns\": %llu, ", one->late,
+	       (unsigned long long)one->ns);
+	printf("\"mean\": %.1f, \"p99\": %llu, \"doorbells\": %.5f}", one->mean,
+	       (unsigned long long)one->p99, one->doorbells);
+}
+
+/* A line of JSON. */
+static void print_result(const struct config *config,
+			 const struct result *result)
+{
+	printf("{\"name\": \"%s\", \"group\": %llu, \"seed\": %llu, ",
+	       config->name, (unsigned long long)config->group,
+	       (unsigned long long)config->seed);
+	printf("\"final_group\": %.2f, \"changes\": %llu, \"phases\": [",
+	       result->group, (unsigned long long)result->changes);
+	for (u32 i = 0; i < config->nr_phases; i++) {
+		fputs(i ? ", " : "", stdout);
+		print_phase(&result->phases[i]);
+	}
+	fputs("], \"all\": ", stdout);
+	print_phase(&result->all);
+	fputs(", \"ios\": [", stdout);
+	for (u32 i = 0; i < result->nr_tasks; i++)
+		printf(i ? ", %llu" : "%llu",
+		       (unsigned long long)result->ios[i]);
+	puts("]}");
+	fflush(stdout);
+}
+
+static bool run_line(char *line, bool trace)
+{
+	struct config config;
+	struct result result;
+
+	if (!config_parse(&config, line))
+		return false;
+	if (!sim_run(&config, trace, &result)) {
+		fputs("plugsim: out of memory\n", stderr);
+		return false;
+	}
+	print_result(&config, &result);
+	return true;
+}
+
+static bool run_file(FILE *file, bool trace)
+{
+	char *line = NULL;
+	size_t size = 0;
+	bool good = true;
+
+	while (good && getline(&line, &size, file) > 0)
+		if (line[0] != '#' && line[strspn(line, " \t\n")])
+			good = run_line(line, trace);
+	free(line);
+	return good;
+}
+
+static bool run_named(const char *name, bool trace)
+{
+	FILE *file = fopen(name, "r");
+	bool good;
+
+	if (!file) {
+		perror(name);
+		return false;
+	}
+	good = run_file(file, trace);
+	fclose(file);
+	return good;
+}
+
+static void help(void)
+{
+	puts("Usage: plugsim [--trace] [FILE | 'WORD=VALUE ...']\n"
+	     "\n"
+	     "Simulates what each line of FILE, or of standard input, or the argument,\n"
+	     "describes; prints a line of JSON of each: the first 50 and 200 ms; IOPS, latency\n"
+	     "in ns, doorbells and requests per I/O, of each phase and of all; I/Os of\n"
+	     "each submitter.\n"
+	     "\n"
+	     "--trace prints a line of each sample first: the word sample, then, separated by\n"
+	     "tabs, time in ns, hardware queue, group, requests a second and epoch\n"
+	     "as they are after it, the sample itself: ns, nr, flushes, in_flight; and the\n"
+	     "size on trial, 0: parked.\n");
+	config_help();
+}
+
+int main(int argc, char **argv)
+{
+	bool trace = argc > 1 && !strcmp(argv[1], "--trace");
+	char *what = argv[1 + trace];
+	bool good;
+
+	if (what && !strcmp(what, "--help")) {
+		help();
+		return 0;
+	}
+	if (argc > 2 + trace || (what && what[0] == '-')) {
+		fputs("plugsim: accepted: [--trace] [FILE | 'WORD=VALUE ...'], --help\n",
+		      stderr);
+		return 2;
+	}
+	if (!what)
+		good = run_file(stdin, trace);
+	else if (strchr(what, '='))
+		good = run_line(what, trace);
+	else
+		good = run_named(what, trace);
+	return good ? 0 : 2;
+}

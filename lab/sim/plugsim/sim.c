@@ -1,0 +1,896 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tasks are taken in order of their next event, so that the device sees the
+ * commands of all of them in order of time.  An event is a doorbell, a batch
+ * of completions, or the wait for either.
+ *
+ * A load consists of I/Os, which is what is scored.  In the plug they become
+ * requests, by the rules of blk-mq and of blk-plug-hold.c; these are what the
+ * device and the controller see.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <math.h>
+
+#include "blk-plug-adaptive.h"
+#include "plug.h"
+#include "rng.h"
+#include "sim.h"
+
+enum {
+	/* Requests that the kernel completes together. */
+	BATCH		= 32,
+	/* How far apart hardware queues begin, as in blk-plug-loop.c. */
+	DELAYS		= 8,
+	DELAY		= 5,
+	/* The histogram of latencies: so many bins per factor of two. */
+	BINS		= 64,
+	MAX_BIN		= 48 * BINS,
+};
+
+/* A command in the device; the clock when its load came. */
+struct io {
+	u64 ready;
+	u64 origin;
+	u32 ios;
+};
+
+enum state {
+	NEXT,		/* is it time for a submission? */
+	SEND,		/* a doorbell rings */
+	REAP,		/* until as many as wanted have completed */
+};
+
+/**
+ * struct task - a submitter, on its own core
+ * @now:	of its next event
+ * @state:	what that is
+ * @hctx:	the queue it submits to
+ * @due:	commands that it waits for, as a heap
+ * @nr_due:	how many
+ * @load:	number of its load
+ * @rng:	of what its load draws
+ * @inflight:	I/Os that it has submitted and not seen complete
+ * @size:	I/Os of its next submission
+ * @left:	I/Os of this submission that are not prepared yet
+ * @prepared:	the next one is a request that waits for room in the plug
+ * @stream:	where each of its streams goes on
+ * @pos:	where its next I/O is
+ * @plug:	what its plug holds
+ * @done:	I/Os that have completed since all is counted
+ * @shift:	of its bursts
+ * @origin:	when the load came that is being submitted
+ * @arrival:	when the next one does
+ * @want:	completions to wait for
+ * @asleep:	waits for an interrupt
+ * @irq_end:	when the core that takes its interrupts is free
+ * @unseen:	I/Os which that core completes at @irq_end
+ * @steal_at:	when the core will be taken away
+ */
+struct task {
+	u64 now;
+	enum state state;
+	struct hctx *hctx;
+	struct io *due;
+	u32 nr_due;
+	u32 load;
+	u64 rng;
+	u32 inflight;
+	u32 size;
+	u32 left;
+	bool prepared;
+	u64 stream[MAX_STREAMS];
+	u64 pos;
+	struct plug plug;
+	u64 done;
+	u64 shift;
+	u64 origin;
+	u64 arrival;
+	u32 want;
+	bool asleep;
+	u64 irq_end;
+	u32 unseen;
+	u64 steal_at;
+};
+
+struct hctx {
+	struct blk_plug_adaptive adaptive;
+	struct blk_plug_adaptive_sample since;
+	u64 sampled;
+	u32 in_flight;
+};
+
+/* Requests that complete together. */
+struct batch {
+	u32 nr;
+	u32 nr_ios;
+	struct io ios[BATCH];
+};
+
+struct mark {
+	u64 now;
+	u64 done;
+	u64 requests;
+	u64 flushes;
+};
+
+/* Latencies. */
+struct spread {
+	u64 sum;
+	u64 nr;
+	u64 bins[MAX_BIN];
+};
+
+/* A phase: its beginning, the rest of its first part, two halves to measure. */
+enum stage {
+	UNTIL_50,
+	UNTIL_200,
+	WARM,
+	FIRST_HALF,
+	SECOND_HALF,
+	NR_STAGES,
+};
+
+struct sim {
+	const struct config *config;
+	const struct phase *phase;
+	struct result *result;
+	bool trace;
+	u64 rng;
+	u64 arrivals;
+	u32 nr_tasks;
+	struct task *tasks;
+	struct task **queue;
+	struct hctx *hctxs;
+	struct io *ios;
+	struct device device;
+	u64 done;
+	u64 requests;
+	u64 flushes;
+	u64 cycle;
+	enum stage stage;
+	struct mark marks[NR_STAGES];
+	u64 stage_done;
+	u64 stage_end;
+	bool counted;
+	bool over;
+	struct mark begin;
+	struct spread first[NR_FIRST];
+	struct spread late;
+	struct spread all;
+};
+
+static const struct load *load_of(const struct sim *sim,
+				  const struct task *task)
+{
+	return &sim->phase->loads[task->load % sim->phase->nr_loads];
+}
+
+/* --- heap of commands --- */
+
+static void due_push(struct task *task, const struct io *io)
+{
+	struct io *heap = task->due;
+	u32 i = task->nr_due++;
+
+	while (i && heap[(i - 1) / 2].ready > io->ready) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	heap[i] = *io;
+}
+
+/* The hole goes down to a leaf, where the last one most likely belongs. */
+static void due_pop(struct task *task, struct io *io)
+{
+	struct io *heap = task->due, last;
+	u32 nr = --task->nr_due, i = 0, child;
+
+	*io = heap[0];
+	last = heap[nr];
+	while ((child = 2 * i + 1) < nr) {
+		child += child + 1 < nr &&
+			 heap[child + 1].ready < heap[child].ready;
+		heap[i] = heap[child];
+		i = child;
+	}
+	while (i && heap[(i - 1) / 2].ready > last.ready) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	heap[i] = last;
+}
+
+/* --- what is measured --- */
+
+static u32 bin_of(u64 ns)
+{
+	int shift = ns < BINS ? 0 : 57 - __builtin_clzll(ns);
+	u64 bin = shift * BINS + (ns >> shift);
+
+	return bin < MAX_BIN ? bin : MAX_BIN - 1;
+}
+
+static u64 bin_ns(u32 bin)
+{
+	u32 shift = bin < 2 * BINS ? 0 : bin / BINS - 1;
+
+	return ((u64)(bin - shift * BINS) << shift) + ((1ULL << shift) >> 1);
+}
+
+static void spread_add(struct spread *spread, u64 latency, u32 ios)
+{
+	spread->sum += latency * ios;
+	spread->nr += ios;
+	spread->bins[bin_of(latency)] += ios;
+}
+
+static u64 percentile(const struct spread *spread, double part)
+{
+	u64 left = spread->nr * (1 - part);
+	u32 bin = MAX_BIN - 1;
+
+	while (bin && spread->bins[bin] <= left)
+		left -= spread->bins[bin--];
+	return bin_ns(bin);
+}
+
+static struct mark mark(const struct sim *sim, u64 now)
+{
+	return (struct mark){ now, sim->done, sim->requests, sim->flushes };
+}
+
+static double per_second(const struct mark *from, const struct mark *to)
+{
+	if (to->now <= from->now)
+		return 0;
+	return (to->done - from->done) * 1e9 / (to->now - from->now);
+}
+
+/* Of a time, and of the latencies that were seen in it. */
+static struct outcome outcome(const struct mark *from, const struct mark *to,
+			      const struct spread *spread)
+{
+	double nr = to->done - from->done ?: 1;
+
+	return (struct outcome){
+		.iops = per_second(from, to),
+		.ns = to->now - from->now,
+		.mean = spread->nr ? (double)spread->sum / spread->nr : 0,
+		.p99 = percentile(spread, 0.99),
+		.doorbells = (to->flushes - from->flushes) / nr,
+		.requests = (to->requests - from->requests) / nr,
+	};
+}
+
+static struct beginning beginning(const struct mark *from,
+				  const struct mark *to,
+				  const struct spread *spread)
+{
+	return (struct beginning){
+		.iops = per_second(from, to),
+		.ios = to->done - from->done,
+		.p99 = percentile(spread, 0.99),
+	};
+}
+
+static void phase_result(struct sim *sim, const struct mark *end)
+{
+	const struct mark *marks = sim->marks;
+	struct outcome *one =
+		&sim->result->phases[sim->phase - sim->config->phases];
+
+	*one = outcome(&marks[FIRST_HALF], end, &sim->late);
+	for (u32 i = 0; i < NR_FIRST; i++)
+		one->first[i] = beginning(&marks[UNTIL_50],
+					  &marks[UNTIL_50 + i + 1],
+					  &sim->first[i]);
+	one->late = per_second(&marks[SECOND_HALF], end);
+}
+
+/* I/Os that all tasks have in flight. */
+static u64 in_flight(const struct sim *sim)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < sim->nr_tasks; i++)
+		nr += load_of(sim, &sim->tasks[i])->depth;
+	return nr;
+}
+
+/* Until when, or until how many I/Os, since the phase began. */
+static void first_part_begin(struct sim *sim)
+{
+	static const u64 ms[] = { [UNTIL_50] = 50, [UNTIL_200] = 200 };
+	const struct mark *begin = &sim->marks[UNTIL_50];
+	u64 warm = sim->phase->warm;
+
+	if (sim->stage < WARM && warm > ms[sim->stage] * 1000000)
+		warm = ms[sim->stage] * 1000000;
+	sim->stage_done = begin->done + sim->phase->warm_ios;
+	sim->stage_end = begin->now + warm;
+}
+
+static void stage_begin(struct sim *sim, enum stage stage, u64 now)
+{
+	const struct phase *phase = sim->phase;
+	u64 nr = phase->ios / 2 + 1, cycle;
+
+	sim->stage = stage;
+	sim->marks[stage] = mark(sim, now);
+	if (stage < FIRST_HALF) {
+		first_part_begin(sim);
+		return;
+	}
+	/*
+	 * Batches may return in lockstep: only over whole cycles is the rate
+	 * not a matter of where one begins.
+	 */
+	cycle = phase->loads[0].arrive ? 1 : in_flight(sim);
+	sim->stage_done = sim->done + (nr + cycle - 1) / cycle * cycle;
+	sim->stage_end = phase->time ? now + phase->time / 2 : ~0ULL;
+}
+
+static void phase_begin(struct sim *sim, const struct phase *phase, u64 now)
+{
+	sim->phase = phase;
+	device_setup(&sim->device, &phase->device);
+	for (u32 i = 0; i < sim->nr_tasks; i++)
+		sim->tasks[i].arrival = fmax(now, sim->tasks[i].now);
+	memset(sim->first, 0, sizeof(sim->first));
+	stage_begin(sim, UNTIL_50, now);
+}
+
+static void phase_end(struct sim *sim, u64 now)
+{
+	const struct config *config = sim->config;
+	struct mark end = mark(sim, now);
+
+	phase_result(sim, &end);
+	if (sim->phase + 1 < config->phases + config->nr_phases) {
+		phase_begin(sim, sim->phase + 1, now);
+	} else if (++sim->cycle < config->cycles) {
+		phase_begin(sim, config->phases, now);
+	} else {
+		sim->result->all = outcome(&sim->begin, &end, &sim->all);
+		sim->over = true;
+	}
+}
+
+static void stage_end(struct sim *sim, u64 now)
+{
+	if (sim->stage == SECOND_HALF) {
+		phase_end(sim, now);
+		return;
+	}
+	if (sim->stage == WARM)
+		sim->late = (struct spread){};
+	if (sim->stage == WARM && !sim->counted) {
+		sim->counted = true;
+		sim->begin = mark(sim, now);
+	}
+	stage_begin(sim, sim->stage + 1, now);
+}
+
+/* Of the first part's stages some may last for no time. */
+static void stage_check(struct sim *sim, u64 now)
+{
+	bool first_part;
+
+	do {
+		first_part = sim->stage < WARM;
+		if (sim->done < sim->stage_done && now < sim->stage_end)
+			return;
+		stage_end(sim, now);
+	} while (first_part);
+}
+
+static void measure(struct sim *sim, struct task *task, u64 latency, u32 ios)
+{
+	for (u32 i = sim->stage; i < NR_FIRST; i++)
+		spread_add(&sim->first[i], latency, ios);
+	if (sim->stage >= FIRST_HALF)
+		spread_add(&sim->late, latency, ios);
+	if (!sim->counted)
+		return;
+	spread_add(&sim->all, latency, ios);
+	task->done += ios;
+}
+
+/* --- the controller --- */
+
+static void trace_sample(const struct sim *sim, const struct hctx *hctx,
+			 u64 now)
+{
+	const struct blk_plug_adaptive *a = &hctx->adaptive;
+	const struct blk_plug_adaptive_sample *s = &hctx->since;
+
+	printf("sample\t%llu\t%ld\t%u\t%.0f\t%u\t",
+	       (unsigned long long)now, (long)(hctx - sim->hctxs), a->group,
+	       s->nr * 1e9 / s->ns, a->epoch);
+	printf("%llu\t%u\t%u\t%u\t%u\n", (unsigned long long)s->ns, s->nr,
+	       s->flushes, s->in_flight, a->trial);
+}
+
+static void hctx_sample(struct sim *sim, struct hctx *hctx, u64 now)
+{
+	u8 group = hctx->adaptive.group;
+
+	if (hctx->since.nr < hctx->adaptive.epoch || now <= hctx->sampled)
+		return;
+	hctx->since.ns = now - hctx->sampled;
+	hctx->since.in_flight = hctx->in_flight;
+	blk_plug_adaptive_decide(&hctx->adaptive, &hctx->since);
+	sim->result->changes += hctx->adaptive.group != group;
+	if (sim->trace)
+		trace_sample(sim, hctx, now);
+	hctx->since = (struct blk_plug_adaptive_sample){};
+	hctx->sampled = now;
+}
+
+/* The last one completed just now; so did the others, unless single. */
+static void complete(struct sim *sim, struct task *task,
+		     const struct batch *batch, u64 now)
+{
+	bool single = sim->phase->single;
+	u64 apart = single ? sim->phase->reap : 0;
+
+	for (u32 i = 0; i < batch->nr; i++) {
+		const struct io *io = &batch->ios[i];
+		u64 clock = now - apart * (batch->nr - 1 - i);
+
+		measure(sim, task, clock - io->origin, io->ios);
+	}
+	task->hctx->in_flight -= batch->nr;
+	sim->done += batch->nr_ios;
+	stage_check(sim, now);
+}
+
+/* --- submission --- */
+
+static u64 cpu(struct sim *sim, u64 ns)
+{
+	u64 jitter = sim->phase->jitter;
+
+	if (!jitter)
+		return ns;
+	return ns * (100 - jitter + rng_below(&sim->rng, 2 * jitter + 1)) / 100;
+}
+
+/* What has been decided for the plugs of a task. */
+static u32 decided_group(const struct sim *sim, const struct task *task)
+{
+	return sim->config->group ?: task->hctx->adaptive.group;
+}
+
+/* Where the task's next I/O is, in I/Os. */
+static void draw_pos(const struct sim *sim, struct task *task)
+{
+	const struct load *load = load_of(sim, task);
+
+	if (load->seq && rng_below(&task->rng, 100) < load->seq)
+		task->pos = task->stream[rng_below(&task->rng,
+						   load->streams)]++;
+	else
+		task->pos = PLUG_NOWHERE;
+}
+
+/* Until the plug is to be sent out, or all I/Os are in it. */
+static void prepare(struct sim *sim, struct task *task)
+{
+	const struct phase *phase = sim->phase;
+	u32 group = decided_group(sim, task);
+	u64 ns = 0;
+
+	while (task->left) {
+		u64 pos = sim->config->merge ? task->pos : PLUG_NOWHERE;
+		enum plug_did did = plug_add(&task->plug, group, pos,
+					     phase->size, phase->max_size);
+
+		if (!task->prepared)
+			ns += did == PLUG_JOINED ? phase->join : phase->submit;
+		task->prepared = did == PLUG_FULL;
+		if (task->prepared)
+			break;
+		task->left--;
+		draw_pos(sim, task);
+	}
+	task->now += cpu(sim, ns) + phase->doorbell + phase->flush;
+	task->state = SEND;
+}
+
+static void submit(struct sim *sim, struct task *task, u32 nr, u64 origin)
+{
+	const struct load *load = load_of(sim, task);
+
+	task->left = nr;
+	task->size = load->ragged ? 1 + rng_below(&task->rng, load->batch) :
+				    load->batch;
+	task->origin = origin;
+	task->now += cpu(sim, nr * sim->phase->enter);
+	task->plug = (struct plug){};
+	prepare(sim, task);
+}
+
+static void count_flush(struct sim *sim, struct task *task)
+{
+	struct blk_plug_adaptive_sample *since = &task->hctx->since;
+
+	sim->flushes++;
+	sim->requests += task->plug.nr;
+	since->flushes++;
+	since->nr += task->plug.nr;
+	task->hctx->in_flight += task->plug.nr;
+}
+
+static void await(struct sim *sim, struct task *task)
+{
+	const struct load *load = load_of(sim, task);
+	u32 all = task->inflight;
+
+	task->state = REAP;
+	task->want = load->complete < all ? load->complete : all;
+	if (load->arrive || all + task->size <= load->depth)
+		task->want = 0;
+}
+
+static void send(struct sim *sim, struct task *task)
+{
+	struct plug *plug = &task->plug;
+	struct io io = { .origin = task->origin };
+
+	for (u32 i = 0; i < plug->nr; i++) {
+		io.ios = plug->ios[i];
+		io.ready = device_ready(&sim->device, task->now, io.ios);
+		due_push(task, &io);
+		task->inflight += io.ios;
+	}
+	count_flush(sim, task);
+	hctx_sample(sim, task->hctx, task->now);
+	plug_sent(plug);
+	if (task->left)
+		prepare(sim, task);
+	else
+		await(sim, task);
+}
+
+/* --- completion --- */
+
+static void seen(struct task *task, u32 nr)
+{
+	task->inflight -= nr;
+	task->want -= nr < task->want ? nr : task->want;
+}
+
+/* When something may have completed; with nothing in flight, never. */
+static u64 next_completion(const struct task *task)
+{
+	u64 ready = task->nr_due ? task->due[0].ready : ~0ULL;
+
+	return task->unseen ? task->irq_end : ready;
+}
+
+/* The next command joins a batch: what that takes the CPU. */
+static u64 batch_add(const struct sim *sim, struct task *task,
+		     struct batch *batch)
+{
+	struct io *io = &batch->ios[batch->nr++];
+
+	due_pop(task, io);
+	batch->nr_ios += io->ios;
+	return sim->phase->reap + (io->ios - 1) * sim->phase->reap_join;
+}
+
+static void poll(struct sim *sim, struct task *task)
+{
+	u64 took = sim->phase->poll;
+	struct batch batch;
+
+	batch.nr = 0;
+	batch.nr_ios = 0;
+	while (batch.nr < BATCH && task->nr_due &&
+	       task->due[0].ready <= task->now)
+		took += batch_add(sim, task, &batch);
+	task->now += took;
+	seen(task, batch.nr_ios);
+	complete(sim, task, &batch, task->now);
+}
+
+/* Whatever is ready when the interrupt is taken shares it. */
+static void interrupt(struct sim *sim, struct task *task, u64 at)
+{
+	u64 end = at + sim->phase->irq;
+	struct batch batch;
+
+	batch.nr = 0;
+	batch.nr_ios = 0;
+	while (batch.nr < BATCH && task->nr_due && task->due[0].ready <= at)
+		end += batch_add(sim, task, &batch);
+	task->irq_end = end;
+	if (sim->phase->irq_core == IRQ_OWN) {
+		task->now += end - at;
+		seen(task, batch.nr_ios);
+	} else {
+		task->unseen = batch.nr_ios;
+	}
+	complete(sim, task, &batch, end);
+}
+
+/* True: it took the submitter's time. */
+static bool interrupts(struct sim *sim, struct task *task)
+{
+	u64 before = task->now, at;
+
+	for (;;) {
+		if (task->unseen && task->irq_end <= task->now) {
+			seen(task, task->unseen);
+			task->unseen = 0;
+		}
+		if (task->unseen || !task->nr_due)
+			break;
+		at = task->due[0].ready;
+		if (at < task->irq_end)
+			at = task->irq_end;
+		if (at > task->now)
+			break;
+		interrupt(sim, task, at);
+	}
+	return task->now != before;
+}
+
+static void reap(struct sim *sim, struct task *task)
+{
+	u64 at = next_completion(task);
+
+	if (sim->phase->irq_core == POLLED && at <= task->now) {
+		poll(sim, task);
+	} else if (task->want) {
+		task->asleep = sim->phase->irq_core != POLLED;
+		if (at > task->now)
+			task->now = at;
+	} else {
+		task->now += task->asleep ? sim->phase->wake : 0;
+		task->asleep = false;
+		task->state = NEXT;
+	}
+}
+
+/* --- the load --- */
+
+static u64 exponential(u64 *rng, u64 mean)
+{
+	return -log(rng_part(rng)) * mean;
+}
+
+static void steal(struct sim *sim, struct task *task)
+{
+	const struct phase *phase = sim->phase;
+
+	if (!phase->steal || task->now < task->steal_at)
+		return;
+	if (task->steal_at)
+		task->now += phase->steal;
+	task->steal_at = task->now + exponential(&sim->rng, phase->steal_every);
+}
+
+/* From when a task is not in a pause. */
+static u64 awake(const struct task *task, const struct load *load, u64 when)
+{
+	u64 cycle = load->burst + load->pause;
+	u64 part = (when + task->shift) % cycle;
+
+	return load->pause && part >= load->burst ? when + cycle - part : when;
+}
+
+/* Nothing to submit until then. */
+static void idle(struct sim *sim, struct task *task, u64 until)
+{
+	u64 at = next_completion(task);
+
+	if (until < at)
+		at = until;
+	if (at > task->now) {
+		task->asleep = sim->phase->irq_core != POLLED;
+		task->now = at;
+	}
+	task->state = REAP;
+}
+
+/* Open loop: the load comes when it comes. */
+static void next_arrival(struct sim *sim, struct task *task, u32 size)
+{
+	const struct load *load = load_of(sim, task);
+	u64 arrival = awake(task, load, task->arrival);
+
+	if (task->inflight + size > load->depth) {
+		idle(sim, task, ~0ULL);
+	} else if (arrival > task->now) {
+		idle(sim, task, arrival);
+	} else {
+		task->arrival = arrival + (load->poisson ?
+			exponential(&sim->arrivals, load->arrive) :
+			load->arrive);
+		submit(sim, task, size, arrival);
+	}
+}
+
+static void next(struct sim *sim, struct task *task)
+{
+	const struct load *load = load_of(sim, task);
+	/* With a phase, the depth may have become less. */
+	u32 size = task->size < load->depth ? task->size : load->depth;
+	u64 at;
+
+	steal(sim, task);
+	if (load->arrive) {
+		next_arrival(sim, task, size);
+		return;
+	}
+	at = awake(task, load, task->now);
+	if (at > task->now) {
+		idle(sim, task, at);
+		return;
+	}
+	if (task->inflight >= load->depth) {
+		await(sim, task);
+		return;
+	}
+	if (size > load->depth - task->inflight)
+		size = load->depth - task->inflight;
+	submit(sim, task, size, task->now);
+}
+
+static void step(struct sim *sim, struct task *task)
+{
+	if (sim->phase->irq_core != POLLED && interrupts(sim, task))
+		return;
+	switch (task->state) {
+	case NEXT:
+		next(sim, task);
+		break;
+	case SEND:
+		send(sim, task);
+		break;
+	case REAP:
+		reap(sim, task);
+		break;
+	}
+}
+
+/* --- a run --- */
+
+/* The first task has moved: where does it belong? */
+static void queue_down(struct task **queue, u32 nr)
+{
+	struct task *task = queue[0];
+	u32 i = 0, child;
+
+	while ((child = 2 * i + 1) < nr) {
+		if (child + 1 < nr && queue[child + 1]->now < queue[child]->now)
+			child++;
+		if (queue[child]->now >= task->now)
+			break;
+		queue[i] = queue[child];
+		i = child;
+	}
+	queue[i] = task;
+}
+
+static u64 max_depth(const struct config *config)
+{
+	u64 depth = 0;
+
+	for (u32 i = 0; i < config->nr_phases; i++)
+		for (u32 k = 0; k < config->phases[i].nr_loads; k++)
+			if (config->phases[i].loads[k].depth > depth)
+				depth = config->phases[i].loads[k].depth;
+	return depth;
+}
+
+/* The tasks begin one by one, so that they do not all do the same at once. */
+static void init_tasks(struct sim *sim, u64 depth)
+{
+	u64 begin = 0;
+
+	for (u32 s = 0; s < sim->nr_tasks * MAX_STREAMS; s++)
+		sim->tasks[s / MAX_STREAMS].stream[s % MAX_STREAMS] =
+			(s % MAX_STREAMS) * (PLUG_NOWHERE / MAX_STREAMS);
+	for (u32 i = 0; i < sim->nr_tasks; i++) {
+		struct task *task = &sim->tasks[i];
+
+		task->hctx = &sim->hctxs[i % sim->config->hctxs];
+		task->due = &sim->ios[i * depth];
+		task->load = i % sim->config->hctxs;
+		task->rng = rng_next(&sim->rng);
+		task->size = load_of(sim, task)->batch;
+		task->shift = rng_next(&sim->rng) >> 32;
+		draw_pos(sim, task);
+		task->now = begin;
+		sim->queue[i] = task;
+		begin += 1 + rng_below(&sim->rng, 10000);
+	}
+}
+
+static bool sim_init(struct sim *sim, const struct config *config)
+{
+	u64 depth = max_depth(config);
+	u32 nr = config->hctxs * config->tasks;
+
+	sim->config = config;
+	sim->nr_tasks = nr;
+	sim->tasks = calloc(nr, sizeof(*sim->tasks));
+	sim->queue = calloc(nr, sizeof(*sim->queue));
+	sim->hctxs = calloc(config->hctxs, sizeof(*sim->hctxs));
+	sim->ios = malloc(nr * depth * sizeof(*sim->ios));
+	if (!sim->tasks || !sim->queue || !sim->hctxs || !sim->ios)
+		return false;
+	sim->rng = config->seed;
+	/* Whatever the group, the same commands and arrivals are drawn. */
+	device_init(&sim->device, rng_next(&sim->rng));
+	sim->arrivals = rng_next(&sim->rng);
+	sim->phase = config->phases;
+	init_tasks(sim, depth);
+	phase_begin(sim, config->phases, 0);
+	for (u32 i = 0; i < config->hctxs; i++)
+		blk_plug_adaptive_init(&sim->hctxs[i].adaptive,
+				       i % DELAYS * DELAY);
+	return true;
+}
+
+static void sim_exit(struct sim *sim)
+{
+	free(sim->tasks);
+	free(sim->queue);
+	free(sim->hctxs);
+	free(sim->ios);
+	free(sim);
+}
+
+static double mean_group(const struct sim *sim)
+{
+	u64 hctxs = sim->config->hctxs;
+	double sum = 0;
+
+	for (u64 i = 0; i < hctxs; i++)
+		sum += sim->config->group ?: sim->hctxs[i].adaptive.group;
+	return sum / hctxs;
+}
+
+static void finish(const struct sim *sim)
+{
+	sim->result->group = mean_group(sim);
+	sim->result->nr_tasks = sim->nr_tasks;
+	for (u32 i = 0; i < sim->nr_tasks; i++)
+		sim->result->ios[i] = sim->tasks[i].done;
+}
+
+/**
+ * sim_run - simulate
+ * @config: what
+ * @trace: a line per sample on stdout
+ * @result: what came of it
+ *
+ * Return: false if memory ran out.
+ */
+bool sim_run(const struct config *config, bool trace, struct result *result)
+{
+	struct sim *sim = calloc(1, sizeof(*sim));
+	bool good = sim;
+
+	*result = (struct result){};
+	if (!sim)
+		return false;
+	sim->result = result;
+	sim->trace = trace;
+	good = sim_init(sim, config);
+	while (good && !sim->over) {
+		step(sim, sim->queue[0]);
+		queue_down(sim->queue, sim->nr_tasks);
+	}
+	if (good)
+		finish(sim);
+	sim_exit(sim);
+	return good;
+}

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The configurations that the simulator sweeps: drawn from a seed, each from
+its own number, so that one can be had again without the others.
+
+Times are in ns. Every word is explained by `plugsim --help`.
+"""
+import dataclasses
+import math
+import random
+
+KINDS = ("closed", "wait", "open", "change")
+MOST_IN_FLIGHT = 8192           # of all queues, or a sweep takes too long
+WARM_NS = 1_000_000_000         # that adaptive learns before it is measured
+
+# How many requests a run measures, and how many its first part has at most;
+# more queues need more, since each has a controller of its own.
+MEASURED = 48_000
+WARM = 1_000_000
+PER_QUEUES = 8
+
+# Phases that alternate: how long, I/Os of the faster one, and of all of them.
+PHASE_NS = (1e7, 1e9)
+PHASE_IOS = (2_000, 400_000)
+CHANGE_IOS = 1_600_000
+MAX_CYCLES = 10
+LEFT = 5
+# Bursts that are measured: so many pairs, at least.
+BURSTS = 8
+MAX_NS = 10**12                 # that plugsim measures
+
+CLASSES = ("one queue", "several queues", "several submitters", "changing",
+           "open loop")
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A device, CPUs, and the loads that the queues have in turn."""
+
+    words: dict
+    loads: tuple
+
+    def text(self):
+        """As plugsim reads it."""
+        return text(self.words) + " " + " also ".join(map(text, self.loads))
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """Devices and their loads; a second phase alternates with the first."""
+
+    index: int
+    kind: str
+    queues: dict                # words of the run
+    phases: tuple
+    period: int = 0             # ns of a phase, if they alternate
+
+    def line(self, group, seed, warm=True):
+        """What plugsim reads. warm: with a first part as long as adaptive's;
+        a fixed group needs none but for the queues to fill."""
+        words = {"name": self.index, "seed": seed, "group": group,
+                 **self.queues, **self.lengths(warm)}
+        return text(words) + " " + " then ".join(
+            phase.text() for phase in self.phases)
+
+    def lengths(self, warm):
+        """How much is simulated. Of phases that alternate all is measured;
+        of bursts, whole ones."""
+        scale = max(1, self.queues["hctxs"] / PER_QUEUES)
+        if self.period:
+            ios = self.period * sum(self.rate(phase) for phase in self.phases)
+            return {"warm": 0, "time": self.period, "ios": 1 << 40,
+                    "cycles": int(min(MAX_CYCLES,
+                                      max(2, CHANGE_IOS / ios)))}
+        fill = 2000 + 2 * self.in_flight()
+        words = {"warm": WARM_NS, "ios": int(MEASURED * scale),
+                 "warm_ios": int(WARM * scale) if warm else fill}
+        load, = self.phases[0].loads[-1:]
+        if load.get("pause"):
+            cycle = load["burst"] + load["pause"]
+            on = load["burst"] * self.rate(self.phases[0])
+            words.update(ios=1 << 40, time=2 * cycle * min(
+                MAX_NS // cycle // 2,
+                max(BURSTS, int(MEASURED * scale / on / 2))))
+        return words
+
+    def rate(self, phase):
+        """I/Os per ns, about."""
+        share = self.tasks() / len(phase.loads)
+        return sum(share * capacity({**phase.words, **load}, self.queues)
+                   for load in phase.loads)
+
+    def tasks(self):
+        """Submitters."""
+        return self.queues["hctxs"] * self.queues["tasks"]
+
+    def in_flight(self):
+        """Most I/Os in flight."""
+        return self.tasks() * max(load["depth"] for phase in self.phases
+                                  for load in phase.loads)
+
+    def traits(self):
+        """What else it is like, by name; of the first phase's last load."""
+        words = {**self.phases[0].words, **self.phases[0].loads[-1]}
+        found = ["latency " + latency_class(words),
+                 range_class("batch", words["batch"], (1, 4, 16, 32)),
+                 ("polled", "interrupts", "interrupts of another core")[
+                     words["irq_core"]] + ", " + self.kind,
+                 "units limit" if words["units"] else "no limit of units"]
+        for name, has in (("sequential", words["seq"]),
+                          ("bursts", "pause" in words),
+                          ("submissions of any size", words["ragged"]),
+                          ("queues with mixed loads",
+                           len(self.phases[0].loads) > 1)):
+            found += [name] if has else []
+        return found
+
+    def of_class(self):
+        """Which of CLASSES this is in."""
+        if self.kind in ("open", "change"):
+            return CLASSES[4 if self.kind == "open" else 3]
+        if self.queues["tasks"] > 1:
+            return CLASSES[2]
+        return CLASSES[self.queues["hctxs"] > 1]
+
+
+def text(words):
+    """Words as plugsim reads them."""
+    return " ".join("%s=%s" % item for item in words.items())
+
+
+def log_uniform(rng, low, high):
+    """A number, each factor of two as likely as any other."""
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+
+def log_int(rng, low, high):
+    """A whole one."""
+    return min(high, int(log_uniform(rng, low, high + 1)))
+
+
+def distribution(rng, mean):
+    """Spread from 1% to 100%, in some shape."""
+    spread = log_uniform(rng, 0.01, 1)
+    shape = rng.choice(["uniform", "uniform", "lognormal", "bimodal"])
+    if shape == "uniform":
+        return "uniform:%d-%d" % (mean * (1 - spread), mean * (1 + spread))
+    if shape == "lognormal":
+        return "lognormal:%d:%.2f" % (mean, 100 * spread)
+    share, factor = log_uniform(rng, 1, 10), log_int(rng, 2, 10)
+    fast = mean / (1 + (factor - 1) * share / 100)
+    return "bimodal:%d-%d:%.2f:%d" % (
+        fast * (1 - spread), fast * (1 + spread), share, factor)
+
+
+def stalls(rng, latency):
+    """Now and then the device pauses."""
+    pause = int(min(1e8, latency * log_uniform(rng, 1, 20)))
+    return {"stall": pause,
+            "stall_every": int(pause * log_uniform(rng, 10, 100))}
+
+
+def device(rng):
+    """3 us to 10 ms; as many at once as one likes, or 1 to 256."""
+    latency = log_uniform(rng, 3e3, 1e7)
+    words = {"lat": distribution(rng, latency), "units": 0}
+    if rng.random() < 0.4:
+        words = {"lat": "fixed:%d" % (latency * rng.random() / 2),
+                 "units": log_int(rng, 1, 256),
+                 "service": distribution(rng, latency)}
+    if rng.random() < 0.2:
+        words.update(mix=log_int(rng, 1, 50), mix_factor=log_int(rng, 2, 10))
+    if rng.random() < 0.1:
+        words.update(stalls(rng, latency))
+    return words
+
+
+def core(rng):
+    """What the CPU takes, how regularly, and how it hears of completions."""
+    words = {"submit": log_int(rng, 100, 1000), "reap": log_int(rng, 50, 500),
+             "doorbell": log_int(rng, 50, 3000),
+             "irq_core": rng.choices([0, 1, 2], [6, 3, 1])[0]}
+    if words["irq_core"]:
+        words.update(irq=log_int(rng, 300, 3000), wake=log_int(rng, 100, 3000))
+        words["single"] = int(words["irq_core"] == 2)
+    if rng.random() < 0.3:
+        words["jitter"] = log_int(rng, 1, 50)
+    if rng.random() < 0.1:
+        taken = log_int(rng, 5_000, 1_000_000)
+        words.update(steal=taken,
+                     steal_every=int(taken * log_uniform(rng, 20, 500)))
+    words["join"] = int(words["submit"] * rng.uniform(0.7, 1))
+    words["reap_join"] = int(words["reap"] * rng.uniform(0.6, 1))
+    return words
+
+
+def sizes(rng):
+    """Of I/Os and requests; half of the devices have a link that counts."""
+    size = rng.choices([4096, 16384, 65536, 131072], [7, 1, 1, 1])[0]
+    words = {"size": size,
+             "max_size": max(size, rng.choice([130048, 131072, 524288]))}
+    if rng.random() < 0.5:
+        words["transfer"] = int(size / log_uniform(rng, 3, 14))
+    return words
+
+
+def places(rng):
+    """Most loads are random, others have streams."""
+    if rng.random() < 0.75:
+        return {"seq": 0, "streams": 1}
+    return {"seq": 100 if rng.random() < 0.5 else log_int(rng, 10, 100),
+            "streams": rng.choice([1, 1, 2, 4])}
+
+
+def load(rng, kind, most):
+    """Depth, and how many at a time."""
+    if kind == "wait":
+        depth = log_int(rng, 1, min(128, most))
+        words = {"depth": depth, "batch": depth, "complete": depth}
+    else:
+        depth = log_int(rng, 1, min(1024, most))
+        batch = log_int(rng, 1, min(128, depth))
+        complete = batch if rng.random() < 0.5 else log_int(rng, 1, batch)
+        words = {"depth": depth, "batch": batch, "complete": complete}
+    return {**words, "ragged": int(rng.random() < 0.2), **places(rng)}
+
+
+def bursts(rng, latency):
+    """On and off, each for some round trips."""
+    return {"burst": int(min(5e7, latency * log_uniform(rng, 5, 500))),
+            "pause": int(min(5e7, latency * log_uniform(rng, 1, 100)))}
+
+
+def loads_of(rng, kind, most, queues, latency):
+    """One load, or queues that differ."""
+    mixed = kind == "closed" and queues["hctxs"] > 1 and rng.random() < 0.4
+    loads = [load(rng, kind, most) for _ in range(rng.randint(2, 4) if mixed
+                                                  else 1)]
+    if kind in ("closed", "wait") and rng.random() < 0.15:
+        loads[-1].update(bursts(rng, latency))
+    return tuple(loads)
+
+
+def mean_of(words, key):
+    """Mean of a distribution's text, about."""
+    shape, _, values = words.get(key, "fixed:0").partition(":")
+    numbers = [float(number) for number in values.replace("-", ":").split(":")]
+    if shape == "uniform":
+        return sum(numbers) / 2
+    if shape == "bimodal":
+        low, high, share, factor = numbers
+        return (low + high) / 2 * (1 + (factor - 1) * share / 100)
+    return numbers[0]
+
+
+def latency_of(words):
+    """Mean latency of a command that meets no queue."""
+    longer = 1 + words.get("mix", 0) / 100 * (words.get("mix_factor", 1) - 1)
+    return longer * (mean_of(words, "lat") + mean_of(words, "service"))
+
+
+def latency_class(words):
+    """Of the device."""
+    latency = latency_of(words)
+    for limit, name in ((1e4, "below 10 us"), (1e5, "10 to 100 us"),
+                        (1e6, "100 us to 1 ms")):
+        if latency < limit:
+            return name
+    return "1 ms and more"
+
+
+def range_class(what, value, limits):
+    """Such as "batch 2 to 4"."""
+    low = 1
+    for limit in limits:
+        if value <= limit:
+            break
+        low = limit + 1
+    else:
+        return "%s %d and more" % (what, low)
+    return "%s %d" % (what, low) if low == limit else "%s %d to %d" % (
+        what, low, limit)
+
+
+def capacity(words, queues):
+    """I/Os per ns that any group size manages, about: of a task."""
+    tasks = queues["hctxs"] * queues["tasks"]
+    cpu = 2 * words["submit"] + words["reap"] + words["doorbell"]
+    if words["irq_core"]:
+        cpu += words["irq"] + words["wake"]
+    limits = [1 / cpu, words["depth"] / (latency_of(words) + 10 * cpu)]
+    if words["units"]:
+        limits.append(words["units"] / latency_of(words) / tasks)
+    if words.get("transfer"):
+        limits.append(1 / words["transfer"] / tasks)
+    return min(limits)
+
+
+def arrivals(rng, words, queues):
+    """An open loop's rate: 2% to 70% of what is possible."""
+    rate = capacity(words, queues) * log_uniform(rng, 0.02, 0.7)
+    return {"arrive": int(min(1e9, max(1, words["batch"] / rate))),
+            "poisson": rng.randint(0, 1)}
+
+
+def changed(rng, phase, most):
+    """Another phase: its device is another one, its load, or its depth."""
+    what = rng.choice(["device", "load", "depth", "all"])
+    words, loads = dict(phase.words), phase.loads
+    if what in ("device", "all"):
+        words.update({"mix": 0, "mix_factor": 1, "stall": 0}, **device(rng))
+    if what in ("load", "all"):
+        loads = (load(rng, rng.choice(["closed", "wait"]), most),)
+    elif what == "depth":
+        depth = log_int(rng, 1, min(1024, most))
+        loads = ({**loads[0], **{key: min(depth, loads[0][key])
+                                 for key in ("batch", "complete")},
+                  "depth": depth},)
+    return Phase(words, loads)
+
+
+def alternating(rng, config, most):
+    """That configuration, and another phase in turn with it."""
+    both = (*config.phases, changed(rng, config.phases[0], most))
+    low, high = (ios / max(map(config.rate, both)) for ios in PHASE_IOS)
+    # what the phase before has left in the device must not be all of it
+    low = max(low, LEFT * config.in_flight() / min(map(config.rate, both)))
+    period = max(min(log_uniform(rng, *PHASE_NS), high), low)
+    period = min(max(period, PHASE_NS[0]), PHASE_NS[1])
+    return dataclasses.replace(config, phases=both, period=int(period))
+
+
+def generate(seed, index):
+    """Configuration number index of a seed."""
+    rng = random.Random("%d/%d" % (seed, index))
+    kind = rng.choices(KINDS, [5, 2, 2, 2])[0]
+    queues = {"hctxs": log_int(rng, 2, 64) if rng.random() < 0.25 else 1,
+              "tasks": rng.randint(2, 4) if rng.random() < 0.15 else 1}
+    most = MOST_IN_FLIGHT // (queues["hctxs"] * queues["tasks"])
+    words = {**device(rng), **core(rng), **sizes(rng)}
+    loads = loads_of(rng, kind, most, queues, latency_of(words))
+    if kind == "open":
+        loads[0].update(arrivals(rng, {**words, **loads[0]}, queues))
+    config = Configuration(index, kind, queues, (Phase(words, loads),))
+    return alternating(rng, config, most) if kind == "change" else config

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Files with a key each, encrypted by the block layer, while there are fewer
+# keyslots than files: writers wait for a slot with requests in their plugs.
+# The guest's kernel has blk_crypto_fallback.num_keyslots=1, or shows little.
+#
+# did crypt_passes	passes of fio, over all files
+# did crypt_mb_verified	MiB written through the plug and read back
+
+# shellcheck source=torture_lib.sh
+. "${0%/*}/torture_lib.sh"
+
+FILES=4
+FILE_MB=2
+MNT=/mnt/hazard_crypt
+
+# An NVMe disk, since a null_blk that keeps its data is as "always".
+find_disk()
+{
+	local path
+
+	for path in /sys/block/nvme*n1; do
+		[ ! -e "$path/queue/plug_policy" ] || DISK=${path##*/}
+	done
+	[ -n "${DISK-}" ] || skip "no NVMe disk in this guest"
+	prepare "$DISK"
+}
+
+make_fs()
+{
+	local n=0 rc
+
+	mkfs.ext4 -q -F -O encrypt -b 4096 "/dev/$DISK" 24m || return 1
+	mkdir -p $MNT
+	mount -t ext4 -o inlinecrypt "/dev/$DISK" $MNT ||
+		skip "no inlinecrypt (CONFIG_FS_ENCRYPTION_INLINE_CRYPT)"
+	while [ $n -lt $FILES ]; do
+		rc=0
+		mkdir $MNT/$n && fscrypt_dir $MNT/$n $n || rc=$?
+		[ $rc -ne "$KSFT_SKIP" ] || skip "ext4 does not encrypt here"
+		[ $rc -eq 0 ] || return 1
+		n=$((n + 1))
+	done
+}
+
+# shellcheck disable=SC2317 # a trap
+leave()
+{
+	local rc=$?
+
+	umount "$MNT" 2>/dev/null
+	rmdir "$MNT" 2>/dev/null
+	(exit "$rc")
+	cleanup
+}
+
+# Without a key it is not what was written.
+is_encrypted()
+{
+	tr '\0' P </dev/zero | dd of=$MNT/0/plain bs=4k count=16 2>/dev/null
+	sync
+	! dd if="/dev/$DISK" bs=1M count=24 2>/dev/null |
+		grep -aq PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP
+}
+
+# one MODE ENGINE RW DIRECT: all files at a time
+one()
+{
+	local n=0
+
+	set_mode "$DISK" "$1" || return 1
+	rnd 1000000
+	set -- --ioengine="$2" --rw="$3" --direct="$4" --randseed="$R" \
+		--bs=4k --size=${FILE_MB}m --iodepth=64 --fsync=256 \
+		--iodepth_batch_submit=32 --iodepth_batch_complete_min=1 \
+		--verify=crc32c --verify_fatal=1 --verify_state_save=0
+	while [ $n -lt $FILES ]; do
+		set -- "$@" --name=file$n --filename=$MNT/$n/data
+		n=$((n + 1))
+	done
+	timeout 120 fio --thread --eta=never --output="$TMP/fio" "$@" || {
+		found "encrypted writes failed: $*:" \
+			"$(grep -im 1 -E 'verify|error|fail' "$TMP/fio")"
+		return 1
+	}
+	did crypt_passes 1
+	did crypt_mb_verified $((FILES * FILE_MB))
+}
+
+[ $# -eq 2 ] || usage SEED SECONDS
+rnd_seed "$1"
+need_program mkfs.ext4
+need_program fscrypt_dir
+need_fio
+[ -z "$MISSING" ] || skip "$MISSING"
+find_disk
+trap leave EXIT
+make_fs || skip "cannot make an encrypted ext4"
+is_encrypted || found "what was written is on the disk as it was"
+MODES=$(modes_of "$DISK")
+# Making all that takes a slow guest long.
+deadline "$2"
+while time_left; do
+	for mode in $MODES; do
+		pick io_uring libaio
+		engine=$WORD
+		pick write randwrite
+		direction=$WORD
+		pick 1 1 0
+		one "$mode" "$engine" "$direction" "$WORD" || over
+		time_left || break
+	done
+done
+over

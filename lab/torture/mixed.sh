@@ -1,0 +1,275 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# A kind of torture: a stack of block devices, loads on it that verify what they
+# wrote, and disturbers. The seed picks all of them, and all they do.
+#
+# mixed.sh SEED SECONDS [STACK]
+
+# shellcheck disable=SC2317 # functions are called by the names given to others
+
+# shellcheck source=torture_lib.sh
+. "${0%/*}/torture_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/plug_stats_lib.sh
+. "${0%/*}/../plug_stats_lib.sh"
+# shellcheck source=stacks.sh
+. "${0%/*}/stacks.sh"
+# shellcheck source=loads.sh
+. "${0%/*}/loads.sh"
+# shellcheck source=disturb.sh
+. "${0%/*}/disturb.sh"
+
+# All stacks that stacks.sh knows
+stacks()
+{
+	sed -n 's/^stack_\(.*\)()$/\1/p' "${0%/*}/stacks.sh"
+}
+
+# Attributes that a disturber may change; a disk that outlives this round gets
+# them back.
+save_queues()
+{
+	local disk name file
+
+	for disk in $QUEUES; do
+		for name in nr_requests wbt_lat_usec read_ahead_kb rq_affinity; do
+			file=/sys/block/$disk/queue/$name
+			[ ! -e "$file" ] || grep -qF "$file " "$TMP/saved" ||
+				echo "$file $(cat "$file" 2>/dev/null)" >>"$TMP/saved"
+		done
+	done
+}
+
+# choose N WORD...: sets CHOSEN to N different ones
+choose()
+{
+	local left="$1" word rest
+
+	shift
+	CHOSEN=
+	while [ "$left" -gt 0 ] && [ $# -gt 0 ]; do
+		pick "$@"
+		CHOSEN="$CHOSEN $WORD"
+		rest=
+		for word; do
+			[ "$word" = "$WORD" ] || rest="$rest $word"
+		done
+		# shellcheck disable=SC2086 # a list
+		set -- $rest
+		left=$((left - 1))
+	done
+}
+
+# Each with even chance, but for what must be
+choose_disturbers()
+{
+	local word
+
+	DISTURBERS=
+	for word in $(disturbers_of_stack); do
+		rnd 2
+		case $word in
+		*!) DISTURBERS="$DISTURBERS ${word%!}" ;;
+		*) [ $R -eq 0 ] || DISTURBERS="$DISTURBERS $word" ;;
+		esac
+	done
+	spare_elevators
+}
+
+# Linux 6.12 as it is crashes when a scheduler is set while the number of
+# hardware queues is updated, as a reset does, too.
+spare_elevators()
+{
+	case "$(uname -r): $DISTURBERS " in
+	6.12.*" reset "* | 6.12.*" remove "* | 6.12.*" hw_queues "*)
+		DISTURBERS=$(echo "$DISTURBERS" | sed 's/ elevators\>//') ;;
+	esac
+}
+
+start_loads()
+{
+	local load place=0
+
+	LOAD_JOBS=
+	for load in $LOADS; do
+		rnd 1000000000
+		run_load "$load" $place $R &
+		LOAD_JOBS="$LOAD_JOBS $!"
+		JOBS="$JOBS $!"
+		place=$((place + 1))
+	done
+}
+
+start_disturbers()
+{
+	local name
+
+	for name in $DISTURBERS; do
+		rnd 1000000000
+		background run_disturber "$name" $R
+	done
+}
+
+loads_are_done()
+{
+	local load
+
+	for load in $LOADS; do
+		[ -e "$TMP/done.$load" ] || return 1
+	done
+}
+
+disturbers_are_done()
+{
+	local name
+
+	for name in $DISTURBERS; do
+		[ -e "$TMP/undone.$name" ] || return 1
+	done
+}
+
+# A pass that was begun in time may be slow; nothing may take this long.
+GRACE=${TORTURE_GRACE:-150}
+
+show_queues()
+{
+	local disk file
+
+	for disk in $QUEUES; do
+		for file in "$DEBUGFS/block/$disk/state" \
+			    "$DEBUGFS/block/$disk"/hctx*/state \
+			    "$DEBUGFS/block/$disk"/hctx*/busy \
+			    "$DEBUGFS/block/$disk"/hctx*/dispatch \
+			    "$DEBUGFS/block/$disk"/hctx*/plug_stats; do
+			sed "s|^|${file#"$DEBUGFS/block/"}: |" "$file" 2>/dev/null
+		done
+	done
+}
+
+hung()
+{
+	found "$*"
+	show_queues
+	over
+}
+
+run_all()
+{
+	rm -f "$TMP/stop"
+	deadline "$SECONDS_LEFT"
+	start_loads
+	start_disturbers
+	while time_left && ! loads_are_done; do
+		sleep 0.5
+	done
+	# A disturber keeps nobody from ending: it stops first.
+	: >"$TMP/stop"
+	deadline "$GRACE"
+	until disturbers_are_done; do
+		time_left || hung "a disturber does not end: $DISTURBERS"
+		sleep 0.2
+	done
+	until loads_are_done; do
+		time_left || hung "a load does not end: $LOADS"
+		sleep 0.2
+	done
+	# shellcheck disable=SC2086 # a list
+	wait $LOAD_JOBS
+	[ -z "$REMOVABLE" ] || QUEUES=$(removable_disk)
+}
+
+expect_idle()
+{
+	local disk
+
+	for disk in $QUEUES; do
+		wait_for 60 idle "$disk" || hung "$disk: I/O stays in flight"
+	done
+}
+
+writes_and_reads()
+{
+	load -r write -a rand-once -o 56m -z 2m "/dev/$1" &&
+	load -r verify -a seq -o 56m -z 2m "/dev/$1"
+}
+
+# What was disturbed works as ever.
+still_works()
+{
+	local disk
+
+	for disk in $QUEUES; do
+		prepare "$disk"
+	done
+	if ! trait zoned && ! trait nodata; then
+		for disk in $DISKS; do
+			writes_and_reads "$disk" ||
+				found "$disk does not work any more"
+		done
+	fi
+}
+
+enable_stats()
+{
+	local disk
+
+	for disk in $QUEUES; do
+		[ ! -e "$(stats_switch "$disk")" ] ||
+			echo 1 >"$(stats_switch "$disk")"
+	done
+}
+
+# However this script ends
+leave()
+{
+	local rc=$?
+
+	trap - EXIT
+	: >"$TMP/stop"
+	if [ -n "${STARTED-}" ]; then
+		cpus_back
+	fi
+	restore_attrs
+	: >"$TMP/saved"
+	if [ -n "${STACK-}" ] && command -v "down_$STACK" >/dev/null; then
+		"down_$STACK"
+	fi
+	[ ! -e "$TMP/found" ] || rc=1
+	(exit "$rc")
+	cleanup
+}
+
+[ $# -ge 2 ] || usage SEED SECONDS '[STACK]'
+rnd_seed "$1"
+SECONDS_LEFT=$2
+# shellcheck disable=SC2046 # a list
+pick $(stacks)
+STACK=${3:-$WORD}
+KIND=mixed:$STACK
+DISKS='' QUEUES='' TRAITS='' MORE=''
+trap leave EXIT
+command -v "stack_$STACK" >/dev/null || {
+	echo "mixed.sh: no stack '$STACK'; there are: $(stacks | tr '\n' ' ')" >&2
+	exit 2
+}
+"stack_$STACK"
+[ ! -e "$TMP/found" ] || over
+QUEUES=${QUEUES:-$DISKS}
+save_queues
+enable_stats
+rnd 2
+# shellcheck disable=SC2046 # a list
+choose $((R + 2)) $(loads_of_stack)
+LOADS=$CHOSEN
+choose_disturbers
+# Where static keys stay on, modes flip faster than the kernel's text changes.
+rnd 2
+[ $R -eq 0 ] || [ ! -d "$NULLB" ] || [ ! -e "$(knob "${QUEUES%% *}")" ] ||
+	pin_static_keys
+STARTED=1
+tell "detail $STACK on ${QUEUES# }: loads$LOADS; disturbers$DISTURBERS"
+run_all
+expect_idle
+trait errors || still_works
+over

@@ -1,0 +1,355 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# A kind of torture: what else decides when an I/O is sent out, beside each mode
+# in turn. What was written is read back.
+#
+# neighbours.sh SEED SECONDS [CASE]
+#
+# did neighbours		cases tried, each in one mode
+# did throttled_ios		I/Os done under a limit
+# did iocost_idle		times that the load was too slow to need io.cost
+# did suspends_to_idle		under load
+
+# shellcheck disable=SC2034 # TRAITS, QUEUES, KIND...: for who is sourced
+# shellcheck disable=SC2317 # functions are called by the names given to others
+
+# shellcheck source=torture_lib.sh
+. "${0%/*}/torture_lib.sh"
+# shellcheck source=stacks.sh
+. "${0%/*}/stacks.sh"
+# shellcheck source=loads.sh
+. "${0%/*}/loads.sh"
+# shellcheck source=disturb.sh
+. "${0%/*}/disturb.sh"
+
+RATE=400	# I/Os a second, that a slow guest can exceed
+STEP=4		# seconds of a load
+DEADLINE_IO=120	# by then any load has ended
+
+# --- loads in the cgroups a and b -------------------------------------------
+
+# start GROUP [OPTION...]: fio, in the background
+start()
+{
+	local group="$1" place=0
+
+	shift
+	[ "$group" = a ] || place=24
+	rm -f "$TMP/rc.$group" "$TMP/fio.$group"
+	rnd 1000000
+	set -- --name="$group" --thread --eta=never --output-format=json \
+		--output="$TMP/fio.$group" --filename="/dev/$DISK" \
+		--allow_file_create=0 --randseed="$R" --direct=1 \
+		--ioengine=io_uring --iodepth=64 --iodepth_batch_submit=16 \
+		--iodepth_batch_complete_min=1 --iodepth_batch_complete_max=64 \
+		--bs=4k --offset="${place}m" --size=16m \
+		--time_based --runtime="$STEP" "$@"
+	trait nodata || set -- "$@" --rw=randwrite --verify=crc32c \
+		--verify_backlog=64 --verify_fatal=1 --verify_state_save=0
+	background run_fio "$group" "$@"
+}
+
+run_fio()
+{
+	local group="$1" rc=0
+
+	shift
+	(in_cgroup "$group" fio "$@") >"$TMP/err.$group" 2>&1 || rc=$?
+	echo "$rc" >"$TMP/rc.$group"
+}
+
+# finish_load GROUP: sets IOS; a trait errors says that it may fail
+finish_load()
+{
+	IOS=0
+	if ! wait_for "$DEADLINE_IO" test -s "$TMP/rc.$1"; then
+		found "$CASE, $MODE: a load does not end"
+		over
+	fi
+	IOS=$(fio_sums "$TMP/fio.$1")
+	IOS=${IOS% *}
+	did ios "$IOS"
+	trait errors && return
+	if [ "$(cat "$TMP/rc.$1")" -ne 0 ] || [ "$IOS" -eq 0 ]; then
+		found "$CASE, $MODE: fio ended with $(cat "$TMP/rc.$1"), $IOS" \
+			"I/Os: $(grep -im 1 -E 'verify|error|fail' \
+				"$TMP/err.$1" || tail -n 1 "$TMP/err.$1")"
+	fi
+}
+
+# alone GROUP: sets IOS
+alone()
+{
+	start "$1"
+	finish_load "$1"
+}
+
+# Sets IOS_A and IOS_B
+both()
+{
+	start a
+	start b
+	finish_load a
+	IOS_A=$IOS
+	finish_load b
+	IOS_B=$IOS
+}
+
+# limit FILE TEXT: for the disk, in one of the files of cgroups
+limit()
+{
+	echo "$(cat "/sys/block/$DISK/dev") $2" >"$CGROUP/$1" ||
+		found "$CASE: $1 does not take '$2'"
+}
+
+# group_stat GROUP KEY: of the disk
+group_stat()
+{
+	sed -n "s/^$(cat "/sys/block/$DISK/dev") .*$2=\([0-9]*\).*/\1/p" \
+		"$CGROUP/$1/io.stat" | grep . || echo 0
+}
+
+# --- cases: case_NAME tries one mode of $DISK --------------------------------
+
+# io.max: no more than it allows, and all of it is done.
+case_throttle()
+{
+	local key before most
+
+	need_option CONFIG_BLK_DEV_THROTTLING
+	pick "riops=$RATE wiops=$RATE" \
+		"rbps=$((RATE * 4096)) wbps=$((RATE * 4096))"
+	limit a/io.max "$WORD"
+	set -- "$(group_stat a rios)" "$(group_stat a wios)"
+	now
+	before=$NOW
+	alone a
+	did throttled_ios "$IOS"
+	now
+	# a second for the clock's grain, and a slice that may be unused before
+	most=$((RATE * (NOW - before + 2)))
+	for key in rios wios; do
+		[ $(($(group_stat a "$key") - $1)) -le "$most" ] ||
+			found "$CASE, $MODE: $key of $(group_stat a "$key")," \
+				"before $1; $most are allowed by '$WORD'"
+		shift
+	done
+	limit a/io.max "riops=max wiops=max rbps=max wbps=max"
+	alone a
+}
+
+# The disk goes while its I/O waits for its turn.
+case_throttle_gone()
+{
+	need_option CONFIG_BLK_DEV_THROTTLING
+	limit a/io.max "riops=50 wiops=50"
+	start a --rw=randrw --runtime="$DEADLINE_IO"
+	sleep 1
+	echo 0 >"$NULLB/$DISK/power"
+	now
+	finish_load a
+	set -- "$NOW"
+	now
+	[ $((NOW - $1)) -lt $((DEADLINE_IO / 2)) ] ||
+		found "$CASE, $MODE: I/O outlived its disk by $((NOW - $1)) s"
+	echo 1 >"$NULLB/$DISK/power"
+	wait_for 5 test -b "/dev/$DISK"
+}
+
+# io.cost: weights are kept, with and without the statistics that it needs.
+case_iocost()
+{
+	local model="ctrl=user model=linear" key iostats
+
+	need_option CONFIG_BLK_CGROUP_IOCOST
+	for key in rbps=2000000000 wbps=2000000000 rseqiops="$RATE" \
+		   rrandiops="$RATE" wseqiops="$RATE" wrandiops="$RATE"; do
+		model="$model $key"
+	done
+	limit io.cost.model "$model"
+	limit io.cost.qos "enable=1 ctrl=user rpct=95 rlat=20000 wpct=95 \
+wlat=20000 min=100 max=100"
+	echo 100 >"$CGROUP/a/io.weight"
+	echo 400 >"$CGROUP/b/io.weight"
+	for iostats in 1 0; do
+		set_attr "/sys/block/$DISK/queue/iostats" "$iostats"
+		both
+		judge_weights "$iostats"
+	done
+	set_attr "/sys/block/$DISK/queue/iostats" 1
+	limit io.cost.qos "enable=0"
+}
+
+judge_weights()
+{
+	echo "$CASE, $MODE, iostats $1: weight 100: $IOS_A, 400: $IOS_B"
+	if [ $((IOS_A + IOS_B)) -lt $((RATE * STEP * 2 / 3)) ]; then
+		did iocost_idle 1
+		return
+	fi
+	[ "$IOS_B" -ge $((IOS_A * 2)) ] ||
+		found "$CASE, $MODE: with iostats $1, weight 400 did $IOS_B" \
+			"I/Os, weight 100 $IOS_A"
+}
+
+# io.latency: who had to make way gets all of its depth back.
+case_iolatency()
+{
+	local before
+
+	need_option CONFIG_BLK_CGROUP_IOLATENCY
+	alone b
+	before=$IOS
+	limit a/io.latency "target=200"
+	both
+	echo "$CASE, $MODE: alone $before, target $IOS_A, beside it $IOS_B"
+	grep "^$(cat "/sys/block/$DISK/dev")" "$CGROUP/b/io.stat"
+	deadline 60
+	until alone b; [ "$IOS" -ge $((before / 3)) ]; do
+		time_left || {
+			found "$CASE, $MODE: $before I/Os, then $IOS for good"
+			break
+		}
+	done
+	limit a/io.latency "target=max"
+}
+
+# io.prio: nobody starves, whatever looks at priorities.
+case_ioprio()
+{
+	local name
+
+	need_option CONFIG_BLK_CGROUP_IOPRIO
+	echo idle >"$CGROUP/a/io.prio.class"
+	echo promote-to-rt >"$CGROUP/b/io.prio.class"
+	for name in $(choices "/sys/block/$DISK/queue/scheduler"); do
+		set_attr "/sys/block/$DISK/queue/scheduler" "$name"
+		both
+	done
+	set_attr "/sys/block/$DISK/queue/scheduler" none
+	echo no-change >"$CGROUP/a/io.prio.class"
+	echo no-change >"$CGROUP/b/io.prio.class"
+}
+
+# bfq with groups of its own, then other schedulers in its place, and back
+case_bfq()
+{
+	local disturber
+
+	need_option CONFIG_BFQ_GROUP_IOSCHED
+	echo 100 >"$CGROUP/a/io.bfq.weight"
+	echo 500 >"$CGROUP/b/io.bfq.weight"
+	set_attr "/sys/block/$DISK/queue/scheduler" bfq
+	both
+	rm -f "$TMP/stop"
+	background run_disturber elevators "$R"
+	disturber=$JOB
+	both
+	: >"$TMP/stop"
+	wait "$disturber"
+	set_attr "/sys/block/$DISK/queue/scheduler" none
+}
+
+# Devices sleep, under load, and wake up with the modes that they had.
+case_suspend()
+{
+	need_option CONFIG_PM_DEBUG
+	set_attr /sys/power/pm_test devices
+	set_attr /sys/module/suspend/parameters/pm_test_delay 1
+	start a
+	start b
+	for _ in 1 2; do
+		sleep 1
+		if echo freeze >/sys/power/state; then
+			did suspends_to_idle 1
+		else
+			found "$CASE, $MODE: no suspend"
+		fi
+	done
+	finish_load a
+	finish_load b
+	[ "$MODE" = unpatched ] ||
+		expect_text "mode after suspend" "$(attr "$(knob "$DISK")")" \
+			"$MODE"
+}
+
+# --- all ---------------------------------------------------------------------
+
+cases()
+{
+	sed -n 's/^case_\(.*\)()$/\1/p' "$0"
+}
+
+# Sets DISK to one that keeps data, if the case lets it
+make_disk()
+{
+	TRAITS='' MORE=''
+	case $CASE in
+	throttle_gone)
+		null_alone irqmode=2
+		DISK=tn0
+		TRAITS="nodata errors"
+		;;
+	suspend) nvme_disk 1 ;;
+	*)
+		bases 1
+		DISK=$BASES
+		;;
+	esac
+	QUEUES=$DISK
+}
+
+one_mode()
+{
+	[ "$MODE" = unpatched ] || set_mode "$DISK" "$MODE"
+	"case_$CASE"
+	did neighbours 1
+	wait_for 60 idle "$DISK" || found "$CASE, $MODE: I/O stays in flight"
+}
+
+leave()
+{
+	local rc=$?
+
+	trap - EXIT
+	: >"$TMP/stop"
+	restore_attrs
+	down_bases
+	remove_cgroups
+	[ ! -e "$TMP/found" ] || rc=1
+	(exit "$rc")
+	cleanup
+}
+
+[ $# -ge 2 ] || usage SEED SECONDS '[CASE]'
+rnd_seed "$1"
+# shellcheck disable=SC2046 # a list
+pick $(cases)
+CASE=${3:-$WORD}
+KIND=neighbours:$CASE
+command -v "case_$CASE" >/dev/null || {
+	echo "neighbours.sh: no case '$CASE'; there are: $(cases | tr '\n' ' ')" >&2
+	exit 2
+}
+trap leave EXIT
+deadline "$2"
+END=$DEADLINE
+make_cgroups io a b
+make_disk
+MODES=unpatched
+[ ! -e "$(knob "$DISK")" ] || MODES=${TORTURE_MODES:-$(modes_of "$DISK")}
+# As long as there is time, from a mode that the seed picks
+# shellcheck disable=SC2086 # a list
+pick $MODES
+FIRST=$WORD
+while :; do
+	for MODE in $MODES; do
+		[ -z "$FIRST" ] || [ "$MODE" = "$FIRST" ] || continue
+		FIRST=
+		one_mode
+		now
+		[ "$NOW" -lt "$END" ] || over
+	done
+done

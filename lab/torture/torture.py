@@ -1,0 +1,615 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Torture the series: kernels that look for bugs, stacks of block devices,
+loads that verify their data, and all that may disturb them, by chance.
+
+Guests run side by side, one per kernel, round after round, until the time is
+over. What was tried and found is printed as a table, and written to
+result.json. A failure names the command that repeats its round.
+"""
+import argparse
+import collections
+import dataclasses
+import glob
+import os
+import random
+import re
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import kit  # noqa: E402 pylint: disable=wrong-import-position
+import races  # noqa: E402 pylint: disable=wrong-import-position
+from kit import arch, boot, common, guest, kernel, tap  # noqa: E402 pylint: disable=wrong-import-position
+
+# What fits TAP_SECONDS, on a kernel that has neither faults nor stacked disks
+TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",
+             "mixed:null_zoned", "mixed:null_zoned_uring",
+             "mixed:null_power", "mixed:ssd", "mixed:virtio", "mixed:loop",
+             "mixed:nvme_remove")
+# KCSAN takes clang; what arm64 kernels are built with is gcc.
+KERNELS = ("debug",) if arch.IS_ARM64 else ("debug", "kcsan")
+# A thread for each CPU lets them run at once, which QEMU's x86 is not up to:
+# see boot.accel_args().
+THREADS = "multi" if arch.IS_ARM64 else "single"
+# Ordinary ones, and "torture", which has all that is stacked but looks for no
+# bugs. What "base..." finds, without the series, is not of its making.
+OTHER_KERNELS = ("patched", "base", "torture", "base-torture")
+MODES = ("always", "never", "seq-small", "adaptive")
+SABOTAGES = ("corrupt", "hang", "warn")
+TAP_SECONDS = 90
+GUEST_SECONDS = 600     # then a fresh one: what leaks, or settles, ends there
+LEAST_SECONDS = 45      # a guest with less is not worth its boot
+BOOT_SECONDS = {"debug": 40, "kcsan": 40}
+ROUND_OVERHEAD = 9      # making and taking down a stack, last passes
+SLICE = (5, 30)         # seconds of a round: least, most
+# Who has more to do in one round than a mixed one takes that many slices.
+WEIGHTS = {"power": 4, "neighbours": 4, "waits": 3, "swap": 2, "fuzz": 2}
+# Kinds that do one of several things, which KIND:THING names: PREFIX_THING() of
+# a file.
+PARTS = {"mixed": ("stack", "stacks.sh"),
+         "neighbours": ("case", "neighbours.sh")}
+GRACE = 60              # for the round that is under way when the time is over
+PATIENCE = 150          # what a round may take beyond its slice
+POWER_OFF = 30          # what a guest may take after its last round
+DISK_MB = 256
+
+
+class Refused(Exception):
+    """What the caller asked for cannot be; the message says what can."""
+
+
+def parse_time(text):
+    """Seconds of 90, 90s, 30m or 2h."""
+    match = re.fullmatch(r"(\d+)([smh]?)", text.strip())
+    if not match or not int(match[1]):
+        raise Refused(f"time '{text}' is not a number above 0 with s, m or h "
+                      "(90s, 10m)")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def parts(kind):
+    """What a kind does one of; none if it always does the same."""
+    if kind not in PARTS:
+        return []
+    prefix, name = PARTS[kind]
+    with open(os.path.join(HERE, name), encoding="ascii") as text:
+        return re.findall(r"^%s_(\w+)\(\)" % prefix, text.read(), re.M)
+
+
+def known_kinds():
+    """Each program for the guest is one, but for the scheduler."""
+    names = [os.path.basename(path)[:-3]
+             for path in sorted(glob.glob(os.path.join(HERE, "*.sh")))
+             if os.access(path, os.X_OK)]
+    names.remove("torture")
+    return names
+
+
+def items(kinds):
+    """What rounds are made of: kinds, and each part of those with parts."""
+    found = []
+    for kind in kinds or known_kinds():
+        name, _, part = kind.partition(":")
+        known = parts(name)
+        if name not in known_kinds():
+            raise Refused(
+                f"kind '{kind}' is none of {', '.join(known_kinds())}"
+                + "".join(f"; nor {name}:{prefix.upper()}, where "
+                          f"{prefix.upper()} is one of "
+                          + ", ".join(parts(name))
+                          for name, (prefix, _) in PARTS.items()))
+        if part and part not in known:
+            raise Refused(f"kind '{kind}': of {name} there is "
+                          + (", ".join(known) or "nothing to pick"))
+        found += [f"{name}:{one}" for one in known] if known and not part \
+            else [kind]
+    return found
+
+
+def replay(variant, item, seed, slice_seconds):
+    """The command that repeats a round."""
+    processor = "ARCH=arm64 " if arch.IS_ARM64 else ""
+    return (f"make torture {processor}KERNELS={variant} KINDS={item} "
+            f"ROUND={seed} T={slice_seconds}s")
+
+
+@dataclasses.dataclass
+class Found:
+    """Something wrong, and how to see it again."""
+
+    text: str
+    item: str
+    round_seed: int
+    replay: str
+    log: str
+
+
+class Tally:
+    """What was tried and found with one kernel."""
+
+    def __init__(self, variant, wanted):
+        self.variant = variant
+        self.slice = 0
+        self.seconds = 0            # of the round under way
+        self.rounds = collections.defaultdict(collections.Counter)
+        self.counters = collections.Counter()
+        self.skipped = {}
+        self.found = []
+        self.elsewhere = collections.Counter()
+        self.elsewhere_first = {}
+        self.races = []
+        self.logs = []
+        self.untried = list(wanted)
+        self.now = ("boot", 0, 0)   # item, number, seed
+        self.under_way = False
+        self.began = 0.0            # the round under way, or the last one
+        self.ended = 0.0
+        self.log = ""
+
+    def add_found(self, text):
+        """Blames the round under way, and says so at once."""
+        item, _, seed = self.now
+        again = replay(self.variant, item, seed, self.seconds)
+        self.found.append(Found(text, item, seed, again, self.log))
+        print(f"torture: FOUND ({self.variant}, {item}, round's seed {seed}): "
+              f"{text}\n  log: {self.log}\n  replay: {again}", flush=True)
+
+    def take(self, line):
+        """A line from the guest."""
+        word, _, rest = line.partition(" ")
+        handler = getattr(self, "take_" + word, None)
+        if handler:
+            try:
+                handler(rest)
+            except (ValueError, IndexError):
+                self.add_found(f"the guest said '{line}', which is garbled")
+
+    def take_round(self, rest):
+        """N ITEM SEED SECONDS"""
+        number, item, seed, seconds = rest.split()
+        self.now = (item, int(number), int(seed))
+        self.seconds = int(seconds)
+        self.under_way = True
+        self.began = time.monotonic()
+
+    def take_end(self, rest):
+        """N STATUS SECONDS"""
+        _, status, _ = rest.split()
+        self.end_round(status)
+
+    def end_round(self, status):
+        """Counts it; what ended with the guest was tried, too."""
+        item = self.now[0]
+        self.under_way = False
+        self.ended = time.monotonic()
+        self.rounds[item][status] += 1
+        if item in self.untried and status != "cut":
+            self.untried.remove(item)
+
+    def is_just_slow(self):
+        """Whether a guest whose time is over may still be at its work."""
+        now = time.monotonic()
+        if self.under_way:
+            return now - self.began < self.seconds + PATIENCE
+        return now - self.ended < POWER_OFF
+
+    def take_did(self, rest):
+        """KEY N: summed, but of times (..._us_...) the longest is kept"""
+        key, number = rest.split()
+        if "_us_" in key:
+            self.counters[key] = max(self.counters[key], int(number))
+        else:
+            self.counters[key] += int(number)
+
+    def take_found(self, rest):
+        """TEXT"""
+        self.add_found(rest)
+
+    def take_skipped(self, rest):
+        """ITEM WHY"""
+        item, _, why = rest.partition(" ")
+        self.skipped[item] = why
+
+    def tried(self):
+        """Rounds that did something."""
+        return sum(count for by in self.rounds.values()
+                   for status, count in by.items()
+                   if status not in ("skip", "cut"))
+
+    def add_races(self, found, ours):
+        """Sorts KCSAN's reports."""
+        for race in found:
+            if race.is_ours(ours):
+                self.races.append(race)
+            else:
+                self.elsewhere[race.title] += 1
+                self.elsewhere_first.setdefault(race.title, race.lines[:12])
+
+    def record(self):
+        """For result.json."""
+        return {
+            "slice": self.slice,
+            "rounds": {item: dict(by) for item, by in
+                       sorted(self.rounds.items())},
+            "counters": dict(sorted(self.counters.items())),
+            "found": [dataclasses.asdict(one) for one in self.found],
+            "skipped": self.skipped,
+            "untried": self.untried,
+            "races_elsewhere": [
+                {"title": title, "count": count,
+                 "first": self.elsewhere_first[title]}
+                for title, count in self.elsewhere.most_common()],
+            "logs": self.logs,
+        }
+
+
+# --- guests ----------------------------------------------------------------
+
+def disk_arguments(out):
+    """A controller with two namespaces, and a virtio disk, on files."""
+    args = ["-device", "nvme,id=two,serial=plugtwo,max_ioqpairs=4"]
+    for number in (1, 2):
+        args += ["-drive", boot.drive(f"file:{out}/ns{number}.img:{DISK_MB}m")
+                 + f",format=raw,if=none,id=ns{number}",
+                 "-device", f"nvme-ns,drive=ns{number},bus=two,nsid={number}"]
+    return tuple(args + [
+        "-drive", boot.drive(f"file:{out}/virtio.img:{DISK_MB}m")
+        + ",format=raw,if=none,id=vd",
+        "-device", "virtio-blk-pci,drive=vd,num-queues=2"])
+
+
+class Lane:
+    """The guests of one kernel, one after the other."""
+
+    def __init__(self, variant, args, wanted, ours):
+        self.variant = variant
+        self.args = args
+        self.items = wanted
+        self.ours = ours
+        self.tally = Tally(variant, wanted)
+        self.tally.slice = self.slice_seconds(args.seconds)
+        self.files = kit.files(variant)
+        self.number = 0
+
+    def slice_seconds(self, seconds):
+        """So that the first pass fits, if it can."""
+        if self.args.round is not None:
+            return seconds
+        least, most = SLICE
+        room = (seconds - BOOT_SECONDS.get(self.variant, 10)) * 0.9
+        slices = sum(WEIGHTS.get(item.partition(":")[0], 1)
+                     for item in self.items)
+        return int(min(most, max(least, room / slices - ROUND_OVERHEAD)))
+
+    def out(self):
+        """A guest's directory."""
+        return os.path.join(self.args.out, f"{self.variant}-{self.number}")
+
+    def remove_disks(self):
+        """What a guest has written is of no use without it."""
+        for name in glob.glob(self.out() + "/*.img"):
+            os.unlink(name)
+
+    def guest_seed(self):
+        """Of the guest that comes next: lanes and guests differ."""
+        return (self.args.seed + 7919 * KERNEL_NUMBER(self.variant)
+                + self.number)
+
+    def job(self, seconds):
+        """What the guest runs."""
+        weights = " ".join(f"{kind}:{weight}"
+                           for kind, weight in WEIGHTS.items())
+        setup = (f"exec 2>&1\nexport TORTURE_SABOTAGE={self.args.sabotage}\n"
+                 f"export TORTURE_MODES='{' '.join(self.args.modes)}'\n"
+                 f"export TORTURE_WEIGHTS='{weights}'\n")
+        if self.args.round is not None:
+            kind, _, stack = self.items[0].partition(":")
+            run = f"/torture/{kind}.sh {self.args.round} {seconds} {stack}"
+            said = f"round 1 {self.items[0]} {self.args.round} {seconds}"
+            return (setup +
+                    f"echo '{said}' >$VERDICT\n{run}\nrc=$?\n"
+                    "case $rc in 0) s=pass ;; 4) s=skip ;; *) s=fail ;; esac\n"
+                    "echo \"end 1 $s 0\" >$VERDICT\nexit $rc\n")
+        order = self.order()
+        return (setup +
+                f"exec /torture/torture.sh {self.guest_seed()} {seconds} "
+                f"{self.tally.slice} {len(self.tally.untried) or 0} "
+                f"{' '.join(order)}\n")
+
+    def order(self):
+        """First what was not tried yet, in an order of the seed's."""
+        chance = random.Random(self.guest_seed())
+        first = sorted(self.tally.untried)
+        rest = sorted(set(self.items) - set(first))
+        chance.shuffle(first)
+        chance.shuffle(rest)
+        return first + rest
+
+    def settings(self, out, seconds):
+        """Of a guest that works for so long."""
+        chance = random.Random(self.guest_seed())
+        is_race = self.variant == "kcsan"
+        return dict(
+            name=f"torture {self.variant}", files=self.files,
+            timeout=seconds + (GRACE if self.args.round is None else 300),
+            smp=chance.choice((2, 2, 3, 4)), mem=2560,
+            accel=os.environ.get("ACCEL") or "tcg",
+            tcg_thread=self.args.threads,
+            disks=tuple(f"file:{out}/nvme{n}.img:{DISK_MB}m"
+                        for n in range(3)),
+            devices=disk_arguments(out),
+            # An interrupt while the boot CPU looks for its features makes
+            # KASAN take five levels of page tables for four.
+            append="no5lvl null_blk.poll_queues=2 null_blk.submit_queues=2 "
+                   "null_blk.hw_queue_depth=256 "
+                   "blk_crypto_fallback.num_keyslots=1",
+            warns=self.judge if is_race else None,
+            on_line=self.tally.take)
+
+    def judge(self, console):
+        """The first warning that counts, where KCSAN reports also what others
+        do."""
+        found, rest = races.split_console(console)
+        self.tally.races.clear()
+        self.tally.add_races(found, self.ours)
+        if self.tally.races:
+            return self.tally.races[0].title
+        return boot.first_warning(rest)
+
+    def run_guest(self, seconds):
+        """One guest; what it came to is in the tally."""
+        out = self.out()
+        os.makedirs(out, exist_ok=True)
+        self.remove_disks()
+        self.tally.now = ("boot", 0, self.guest_seed())
+        self.tally.log = os.path.join(out, "console.log")
+        self.tally.logs.append(self.tally.log)
+        before = len(self.tally.found)
+        result = guest.run(self.variant, out, self.job(seconds),
+                           **self.settings(out, seconds))
+        self.remove_disks()
+        if result.reason.startswith("timeout") and self.tally.is_just_slow():
+            if self.tally.under_way:
+                self.tally.end_round("cut")
+        elif result.status == "fail" and (
+                len(self.tally.found) == before
+                or not result.reason.startswith("the job failed")):
+            self.tally.add_found(result.reason)
+        if self.tally.under_way:
+            self.tally.end_round("died")
+        self.number += 1
+
+    def run(self, end):
+        """Guest after guest until the time is over."""
+        if self.args.round is not None:
+            self.run_guest(self.args.seconds)
+            return
+        while True:
+            left = end - time.monotonic()
+            if left < min(LEAST_SECONDS, self.args.seconds / 2):
+                return
+            self.run_guest(int(min(left, GUEST_SECONDS)))
+
+    def state(self):
+        """For the progress line."""
+        item, number, _ = self.tally.now
+        return f"{self.variant} round {number} {item}"
+
+
+def KERNEL_NUMBER(variant):  # pylint: disable=invalid-name
+    """So that two kernels do not try the same."""
+    return (KERNELS + OTHER_KERNELS).index(variant)
+
+
+# --- all together ----------------------------------------------------------
+
+def write_result(args, lanes, state):
+    """result.json; returns its path."""
+    path = os.path.join(args.out, "result.json")
+    record = {"seed": args.seed, "seconds": args.seconds, "state": state,
+              "round": args.round,
+              "kernels": {lane.variant: lane.tally.record()
+                          for lane in lanes}}
+    common.write_json(path, record)
+    return path
+
+
+def table(lanes):
+    """What was tried and found, a column per kernel."""
+    names = sorted({name for lane in lanes for name in lane.tally.counters})
+    rows = [("", [lane.variant for lane in lanes]),
+            ("rounds", [lane.tally.tried() for lane in lanes]),
+            ("guests", [lane.number for lane in lanes])]
+    rows += [(name, [lane.tally.counters[name] for lane in lanes])
+             for name in names]
+    rows += [("kinds and stacks tried",
+              [sum(1 for by in lane.tally.rounds.values()
+                   if any(status != "skip" for status in by))
+               for lane in lanes]),
+             ("skipped", [len(lane.tally.skipped) for lane in lanes]),
+             ("not reached", [len(lane.tally.untried) for lane in lanes]),
+             ("races elsewhere",
+              [sum(lane.tally.elsewhere.values()) for lane in lanes]),
+             ("FOUND", [len(lane.tally.found) for lane in lanes])]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:{width}}" + "".join(f" {cell:>14}"
+                                                 for cell in cells)
+                     for name, cells in rows)
+
+
+def details(lanes):
+    """What the table has only the number of."""
+    lines = []
+    for lane in lanes:
+        tally = lane.tally
+        for item, why in sorted(tally.skipped.items()):
+            lines.append(f"skipped ({lane.variant}) {item}: {why}")
+        if tally.untried:
+            lines.append(f"not reached ({lane.variant}): "
+                         + " ".join(tally.untried))
+        for one in tally.found:
+            lines.append(f"FOUND ({lane.variant}) {one.item}: {one.text}\n"
+                         f"  log: {one.log}\n  replay: {one.replay}")
+    return lines
+
+
+def run_lanes(lanes, end):
+    """All lanes side by side; says every ten seconds where they are."""
+    threads = [threading.Thread(target=lane.run, args=(end,), daemon=True)
+               for lane in lanes]
+    for thread in threads:
+        thread.start()
+    with common.clock(lambda _: "torture: %s; %d s left" % (
+            ", ".join(lane.state() for lane in lanes),
+            max(0, end - time.monotonic()))):
+        for thread in threads:
+            thread.join()
+
+
+def torture(args, wanted):
+    """Builds, runs, and tells; the lanes."""
+    for variant in args.kernels:
+        kernel.build(variant)
+    kit.build()
+    ours = races.series_functions(kernel.TREE)
+    lanes = [Lane(variant, args, wanted, ours) for variant in args.kernels]
+    print(f"torture: seed {args.seed}, {args.seconds} s, "
+          f"{len(wanted)} kinds and stacks, rounds of "
+          f"{lanes[0].tally.slice} s, kernels {' '.join(args.kernels)}",
+          flush=True)
+    try:
+        run_lanes(lanes, time.monotonic() + args.seconds)
+    except KeyboardInterrupt:
+        path = write_result(args, lanes, "interrupted")
+        print(f"\n{table(lanes)}\ntorture: interrupted; the guests end; "
+              f"so far: {path}", flush=True)
+        for lane in lanes:
+            lane.remove_disks()
+        os._exit(130)   # with which the guests die
+    return lanes
+
+
+def tell(args, lanes):
+    """Ends a run; its exit status."""
+    path = write_result(args, lanes, "done")
+    print("\n".join([table(lanes), *details(lanes)]))
+    nothing = [lane.variant for lane in lanes if not lane.tally.tried()]
+    bad = sum(len(lane.tally.found) for lane in lanes)
+    if nothing:
+        print(f"torture: nothing was tried with {' '.join(nothing)}")
+    print(f"torture: {bad} found, seed {args.seed}; {path}")
+    return 1 if bad or nothing else 0
+
+
+def tell_tap(args, lanes):
+    """The same as test results: one for each kind or stack."""
+    write_result(args, lanes, "done")
+    report = tap.Report()
+    for lane in lanes:
+        for item, by in sorted(lane.tally.rounds.items()):
+            if not set(by) - {"skip", "cut"}:
+                report.skip(item, lane.tally.skipped.get(
+                    item, "the time was over"))
+            else:
+                report.check(not set(by) - {"pass", "skip", "cut"}, item,
+                             "\n".join(one.text + "\n" + one.replay
+                                       for one in lane.tally.found
+                                       if one.item == item))
+        report.check(not lane.tally.found, "nothing was found",
+                     "\n".join(details([lane])))
+        report.check(lane.tally.tried(), "something was tried")
+    print("\n".join("# " + line for line in table(lanes).splitlines()))
+    report.exit()
+
+
+def words(text):
+    """Of a list with commas or spaces."""
+    return text.replace(",", " ").split()
+
+
+def parse_args(argv):
+    """Refuses what cannot be before anything is built."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0],
+        epilog="Exit: 0 nothing found, 1 something found, 2 usage.")
+    add = parser.add_argument
+    add("--time", default="10m", help="of all, after the builds [10m]")
+    add("--seed", default="", help="of all chance [the clock's]")
+    add("--kernels", default="",
+        help=f"of {', '.join(KERNELS + OTHER_KERNELS)} [{','.join(KERNELS)}]")
+    add("--kinds", default="",
+        help=f"of {', '.join(known_kinds())}, mixed:STACK, neighbours:CASE "
+             "[all]")
+    add("--modes", default="",
+        help=f"of {', '.join(MODES)}: the only ones that mixed and neighbours "
+             "set [all]")
+    add("--round", default="",
+        help="repeat one round: its own seed; with one kind and kernel, and "
+             "--time as the round's seconds")
+    add("--threads", choices=("single", "multi"), default=THREADS,
+        help=f"of QEMU's emulation [{THREADS}]")
+    add("--sabotage", choices=SABOTAGES, default="",
+        help="do what must be found, to see that it is")
+    add("--out", default=kit.OUT, help="for logs and result.json")
+    add("--tap", action="store_true",
+        help=f"test results; {TAP_SECONDS} s, the ordinary kernel")
+    args = parser.parse_args(argv)
+    args.out = os.path.abspath(args.out)
+    args.seconds = parse_time(args.time)
+    args.kernels = words(args.kernels) or list(KERNELS)
+    if args.tap:
+        args.seconds, args.kernels = TAP_SECONDS, ["patched"]
+        args.seed = args.seed or "1"
+    check_numbers(args)
+    args.modes = words(args.modes)
+    for mode in args.modes:
+        if mode not in MODES:
+            raise Refused(f"mode '{mode}' is none of {', '.join(MODES)}")
+    for variant in args.kernels:
+        if variant not in KERNELS + OTHER_KERNELS:
+            raise Refused(f"kernel '{variant}' is none of "
+                          f"{', '.join(KERNELS + OTHER_KERNELS)}")
+    wanted = items(words(args.kinds) or (TAP_KINDS if args.tap else ()))
+    if args.round is not None and (len(wanted) != 1
+                                   or len(args.kernels) != 1):
+        raise Refused("--round takes one kind (mixed with its STACK) and one "
+                      "kernel")
+    return args, wanted
+
+
+def check_numbers(args):
+    """--seed and --round."""
+    for name in ("seed", "round"):
+        value = getattr(args, name)
+        if value and not re.fullmatch(r"\d{1,9}", value):
+            raise Refused(f"--{name} '{value}' is no number from 0 to "
+                          "999999999")
+        setattr(args, name, int(value) if value else None)
+    if args.seed is None:
+        args.seed = int(time.time()) % 1000000
+
+
+def main(argv=None):
+    """The command line."""
+    try:
+        args, wanted = parse_args(argv)
+        lanes = torture(args, wanted)
+    except Refused as error:
+        print(f"torture: {error}", file=sys.stderr)
+        return 2
+    except guest.ERRORS as error:
+        print(f"torture: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("torture: interrupted before a guest was started",
+              file=sys.stderr)
+        return 130
+    return tell_tap(args, lanes) if args.tap else tell(args, lanes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

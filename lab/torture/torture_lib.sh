@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# What the kinds of torture share, in the guest.
+#
+# A kind is /torture/<kind>.sh SEED SECONDS. It does bounded work, which the
+# seed determines, for about SECONDS; says what it did (did) and what is wrong
+# (found); puts its devices away; and ends with "over". What else it prints is
+# log. The scheduler puts a timeout around it.
+#
+# A kind that lacks something of the kernel or of the guest calls skip.
+#
+# The selftests' lib.sh is there, too: null_create, set_mode, pin_group,
+# wait_for, background... What fails there (failed) counts as found here. All
+# that it made or changed is put back when the kind exits, however it exits.
+#
+# In the guest / stands for the selftests' directory: there is /lib.sh,
+# /adaptive_lib.sh, /kselftest/ktap_helpers.sh and /torture.
+
+# shellcheck source=../../tools/testing/selftests/block-plug/lib.sh
+. "${0%/*}/../lib.sh"
+
+# --- what is told to the host ----------------------------------------------
+
+# One write each, since several jobs talk at once.
+tell()
+{
+	if [ -n "${VERDICT-}" ]; then
+		printf '%s\n' "$*" >"$VERDICT"
+	fi
+	# The console's copy says when, beside the kernel's messages.
+	printf '%s\n' "$*"
+}
+
+# did KEY N: adds to what the host counts under KEY
+did()
+{
+	tell "did $1 $2"
+}
+
+# found TEXT: something is wrong; a background job may say so, too
+found()
+{
+	: >"$TMP/found"
+	tell "found $*"
+}
+
+# ../lib.sh reports through this.
+failed()
+{
+	found "$*"
+}
+
+# skip WHY: ends this kind; it does not count as tried
+skip()
+{
+	tell "skipped ${KIND:-$(basename "$0" .sh)} $*"
+	exit "$KSFT_SKIP"
+}
+
+# usage ARGUMENTS: what a kind wants that has got something else
+usage()
+{
+	echo "usage: ${0##*/} $*" >&2
+	exit 2
+}
+
+# Ends this kind: 1 if something was found, else 0.
+over()
+{
+	if [ -e "$TMP/found" ]; then
+		exit 1
+	fi
+	exit 0
+}
+
+# relay WHERE: passes on what a program, on our input, found and did
+relay()
+{
+	local where="$1" word rest
+
+	while read -r word rest; do
+		case $word in
+		did) # shellcheck disable=SC2086 # KEY N
+		     did $rest ;;
+		found) found "$where: $rest" ;;
+		*) echo "$word $rest" ;;
+		esac
+	done
+}
+
+# Nothing is in flight when nobody waits for anything.
+in_flight_of()
+{
+	tr -s ' ' '\n' <"/sys/block/$1/inflight" |
+		awk '{ n += $1 } END { print n + 0 }'
+}
+
+idle()
+{
+	[ ! -e "/sys/block/$1/inflight" ] || [ "$(in_flight_of "$1")" -eq 0 ]
+}
+
+# --- chance ----------------------------------------------------------------
+
+# rnd_seed SEED: any decimal number; equal seeds, equal numbers
+rnd_seed()
+{
+	RND_STATE=$(($1 % 2147483648))
+}
+
+# rnd N: sets R to 0..N-1, for N up to 2^30
+rnd()
+{
+	RND_STATE=$(((RND_STATE * 1103515245 + 12345) % 2147483648))
+	R=$((RND_STATE / 65536))
+	if [ "$1" -gt 32768 ]; then
+		RND_STATE=$(((RND_STATE * 1103515245 + 12345) % 2147483648))
+		R=$((R * 32768 + RND_STATE / 65536))
+	fi
+	R=$((R % $1))
+}
+
+# pick WORD...: sets WORD to one of them
+pick()
+{
+	rnd $#
+	shift $R
+	# shellcheck disable=SC2034 # for who sources this
+	WORD=$1
+}
+
+# --- time ------------------------------------------------------------------
+
+# now: sets NOW to the seconds since boot, without a process
+now()
+{
+	read -r NOW _ </proc/uptime
+	NOW=${NOW%%.*}
+}
+
+# deadline SECONDS: from now on time_left is true for so long
+deadline()
+{
+	now
+	DEADLINE=$((NOW + $1))
+}
+
+# time_left: is there some? Sets LEFT to the seconds.
+time_left()
+{
+	now
+	LEFT=$((DEADLINE - NOW))
+	[ $LEFT -gt 0 ]
+}
+
+# --- cgroups ---------------------------------------------------------------
+
+# make_cgroups CONTROLLER NAME...: sets CGROUP to where they are
+make_cgroups()
+{
+	local controller="$1" name
+
+	shift
+	CGROUP=$TMP/cgroup
+	mkdir "$CGROUP"
+	mount -t cgroup2 none "$CGROUP" || skip "no cgroup2 (CONFIG_CGROUPS)"
+	grep -qw "$controller" "$CGROUP/cgroup.controllers" ||
+		skip "no $controller controller in this kernel"
+	echo "+$controller" >"$CGROUP/cgroup.subtree_control"
+	for name; do
+		mkdir "$CGROUP/$name"
+	done
+}
+
+# in_cgroup NAME COMMAND...: instead of this process
+in_cgroup()
+{
+	local procs="$CGROUP/$1/cgroup.procs"
+
+	shift
+	# shellcheck disable=SC2016 # expanded by the new shell
+	exec sh -c 'echo $$ >"$0" && exec "$@"' "$procs" "$@"
+}
+
+remove_cgroups()
+{
+	[ -d "${CGROUP-}" ] || return 0
+	rmdir "$CGROUP"/*/ 2>/dev/null
+	! grep -q " $CGROUP " /proc/mounts || umount "$CGROUP"
+}

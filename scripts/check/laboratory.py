@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The laboratory's tests in guests: the model SSD, and plugbench on a disk.
+
+The model runs once with a clock that follows instructions, where timing can
+be tested to the nanosecond, and once with two CPUs on the unpatched kernel,
+which must take the module as well. plugbench runs as on a real machine, on the
+NVMe disk that QEMU emulates.
+"""
+import argparse
+import functools
+import glob
+import os
+import re
+import sys
+
+# pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import rooms  # noqa: F401
+import guest
+import kernel
+import tap
+
+OUT = os.path.join(kernel.BUILD, "laboratory")
+PYTHON = os.environ.get("PYTHON") or "/usr/bin/python3"
+# What a command-line tool does not need of python's library: tests, GUI,
+# installers, and extensions that need large libraries.
+NO_SOURCE = re.compile(r"/(tests?|idlelib|tkinter|turtledemo|ensurepip|venv|"
+                       r"lib2to3|distutils|pydoc_data|asyncio|site-packages|"
+                       r"dist-packages|config-[^/]*)/")
+NO_OBJECT = re.compile(r"/((_ssl|_hashlib|_sqlite3|_tkinter|readline|_dbm|_gdbm|"
+                       r"nis)\.|_curses|_codecs_|_test|[^/]*xx)[^/]*$")
+BENCH = os.path.join(kernel.ROOT, "lab/bench")
+TOOLS = os.path.join(kernel.ROOT, "tools/block")
+
+
+def model_files(variant):
+    """The modules and their test, for a guest."""
+    return guest.into("/modules", *kernel.model(variant)) + guest.into(
+        "", os.path.join(kernel.MODEL, "test.sh"))
+
+
+def python_files():
+    """A python3 that works, for a guest. Compiled files stay behind, since the
+    archive's times would make them stale."""
+    program, library, extensions = kernel.quiet(
+        [PYTHON, "-c", "import os, sys, sysconfig as s; print("
+         "os.path.realpath(sys.executable), s.get_path('stdlib'), "
+         "s.get_config_var('DESTSHARED'))"], PYTHON).split()
+    sources = [path for path in glob.glob(library + "/**/*.py", recursive=True)
+               if not (NO_SOURCE.search(path[len(library):])
+                       or os.path.islink(path))]
+    objects = [path for path in glob.glob(extensions + "/*.so")
+               if not NO_OBJECT.search(path)]
+    # Not at its own path, too: for the library it knows where it was built for.
+    return [program + ":/bin/python3"] + ["%s:%s" % (path, path) for path in (
+        *sources, *objects, *guest.libraries(program, *objects)[0])]
+
+
+def plugbench_files(_variant):
+    """plugbench, what it needs, and its test, for a guest."""
+    return (*python_files(), *guest.into(
+        "", os.path.join(BENCH, "plugbench_guest.sh"),
+        os.path.join(TOOLS, "plugbench"),
+        os.path.join(TOOLS, "plugtools")))
+
+
+def disk():
+    """An empty file for the emulated disk."""
+    os.makedirs(OUT, exist_ok=True)
+    path = os.path.join(OUT, "disk.img")
+    with open(path, "wb"):
+        pass
+    return "file:%s:256m" % path
+
+
+EXACT = {"icount": True, "smp": 1, "disks": ()}
+TWO_CPUS = {"accel": "tcg", "smp": 2, "disks": ()}
+
+# name: (kernel, job, files for a kernel, settings of the guest)
+RUNS = {
+    "model, exact time": ("patched", "EXACT_TIME=1 sh /test.sh >&3",
+                          model_files, EXACT),
+    "model, unpatched": ("base", "sh /test.sh >&3", model_files, TWO_CPUS),
+    "plugbench": ("patched", "sh /plugbench_guest.sh >&3", plugbench_files,
+                  {"accel": "tcg", "smp": 2}),
+}
+DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
+                                      TWO_CPUS)}
+
+
+def boot_one(name, variant, command, files, how):
+    """One guest; its boot.Result."""
+    return guest.run(
+        variant, os.path.join(OUT, name.replace(", ", "-").replace(" ", "-")),
+        command + "\n", files=files(variant), name=name, mem=1536,
+        timeout=1500 if variant == "debug" else 600,
+        **{"disks": (disk(),), **how})
+
+
+def note(report, name, result):
+    """The guest's results as ours."""
+    results = tap.results(result.lines)
+    for test, status in results:
+        report.take("%s: %s" % (name, test), status, "see %s" % result.log,
+                    "\n".join(result.lines[-20:]))
+    report.check(result.status == "pass" and results, "%s: guest" % name,
+                 "%s; see %s" % (result.reason, result.log))
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--debug", action="store_true",
+                        help="the model on the kernel with KASAN and lockdep")
+    runs = DEBUG_RUNS if parser.parse_args().debug else RUNS
+    report = tap.Report()
+    with report.must("guests with the model", *guest.ERRORS):
+        for variant in dict.fromkeys(run[0] for run in runs.values()):
+            kernel.build(variant)
+        found = guest.together({name: functools.partial(boot_one, name, *run)
+                                for name, run in runs.items()})
+    for name, result in found.items():
+        note(report, name, result)
+    report.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

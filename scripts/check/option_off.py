@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""With CONFIG_BLK_PLUG_POLICY off, the section "policy" compiles to nothing.
+
+Claim: every object of the directories with hooks, and of the users of struct
+blk_plug outside, is that of the kernel with the sections before it alone, byte
+for byte, but for the names of local symbols that nothing refers to (an
+initcall's has a line number in it), and for the order of functions that have
+the same code.  Those mend what they touch whatever the options are, so the
+unpatched kernel's objects differ.
+"""
+import argparse
+import filecmp
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import rooms  # noqa: F401
+import kernel
+import tap
+
+
+def objects(top, directory):
+    """Objects below a directory, relative to top."""
+    for path, _, names in os.walk(os.path.join(top, directory)):
+        for name in names:
+            full = os.path.join(path, name)
+            # built-in.a lists the others; .o of tests exist in neither
+            if name.endswith(".o") and not os.path.islink(full):
+                yield os.path.relpath(full, top)
+
+
+def printed(*command):
+    """What a tool of binutils prints, but for the line with the file's name."""
+    text = subprocess.run(command, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    return [line for line in text.splitlines() if "file format" not in line]
+
+
+def functions(path):
+    """{function: its instructions and relocations, wherever it lies}"""
+    found, lines = {}, []
+    for line in printed("objdump", "-dr", "--no-addresses",
+                        "--no-show-raw-insn", path):
+        head = re.fullmatch(r"<(.+)>:", line)
+        if head:
+            lines = found.setdefault(head[1], [])
+        else:
+            lines.append(line)
+    return found
+
+
+def differ_in_order(ours, theirs):
+    """Is all there, byte for byte, but for which of some functions that have
+    the same code comes first?  The compiler's order of these is not stable."""
+    if printed("objdump", "-rs", ours) != printed("objdump", "-rs", theirs):
+        return False
+    places = [{line.split()[-1]: line for line in printed("nm", path)}
+              for path in (ours, theirs)]
+    code = [functions(path) for path in (ours, theirs)]
+    return places[0].keys() == places[1].keys() and all(
+        name in code[0] and code[0][name] == code[1].get(name)
+        for name in places[0] if places[0][name] != places[1][name])
+
+
+def same(ours, theirs):
+    """Are two objects equal, without their unused local symbols?"""
+    if filecmp.cmp(ours, theirs, shallow=False):
+        return True
+    with tempfile.TemporaryDirectory() as top:
+        stripped = [os.path.join(top, name) for name in ("ours", "theirs")]
+        for source, target in zip((ours, theirs), stripped):
+            subprocess.run(["objcopy", "--strip-unneeded", source, target],
+                           check=True)
+        return (filecmp.cmp(*stripped, shallow=False)
+                or differ_in_order(*stripped))
+
+
+def compare(report, directory, off, base):
+    """The objects of one directory."""
+    ours = set(objects(off, directory))
+    theirs = set(objects(base, directory))
+    differing = sorted(ours ^ theirs) + sorted(
+        name for name in ours & theirs
+        if not same(os.path.join(off, name), os.path.join(base, name)))
+    report.check(ours and not differing,
+                 "option off: %d objects of %s as with 'batching' alone"
+                 % (len(ours), directory), "\n".join(differing))
+
+
+def main():
+    """Build both, compare."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    ).parse_args()
+    report = tap.Report()
+    with report.must("kernels to compare", kernel.BuildError):
+        off, base = kernel.build("off"), kernel.build("batching-off")
+    for directory in kernel.HOOKED:
+        compare(report, directory, off, base)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# In the guest of roll_test.py: plugroll on a disk whose doorbells are
+# expensive, under a live load.  Speaks TAP.
+#
+# plugroll_guest.sh load|paths
+
+# shellcheck disable=SC2317 # functions are called by the names given to check
+
+set -u
+
+DISK=nvme0n1
+LOG=/tmp/plugroll.log
+RULES=/etc/udev/rules.d/65-plugroll.rules
+N=0
+FAILED=0
+
+# result STATUS NAME
+result()
+{
+	N=$((N + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $N $2"
+	else
+		FAILED=1
+		sed 's/^/# /' "$LOG"
+		echo "not ok $N $2"
+	fi
+}
+
+# check NAME COMMAND...
+check()
+{
+	title=$1
+	shift
+	"$@"
+	result $? "$title"
+}
+
+mode()
+{
+	sed 's/.*\[\(.*\)\].*/\1/' "/sys/block/$1/queue/plug_policy"
+}
+
+is()
+{
+	[ "$(mode "$1")" = "$2" ]
+}
+
+plugroll()
+{
+	python3 /plugroll "$@" >"$LOG" 2>&1 </dev/null
+}
+
+# exits CODE ARGUMENT...: plugroll does, and the mode is as before
+exits()
+{
+	want=$1
+	shift
+	start=$(date +%s)
+	plugroll "$@"
+	code=$?
+	echo "exit $code after $(($(date +%s) - start)) s" >>"$LOG"
+	sed 's/^/# /' "$LOG"
+	case " $want " in *" $code "*) is "$DISK" always ;; *) false ;; esac
+}
+
+start_load()
+{
+	fio --name=live "--filename=/dev/$DISK" --ioengine=io_uring --direct=1 \
+		--rw=read --bs=4k --iodepth=32 --iodepth_batch=32 \
+		--iodepth_batch_complete_min=32 --time_based --runtime=3600 \
+		>/tmp/fio.log 2>&1 &
+	sleep 2
+}
+
+within_its_time()
+{
+	[ "$(sed -n 's/^exit 3 after \([0-9]*\) s/\1/p' "$LOG")" -lt 120 ]
+}
+
+says_why()
+{
+	grep -q "guard tripped: $DISK: iops by -" "$LOG" &&
+		grep -q "the mode before is back" "$LOG"
+}
+
+no_tracing()
+{
+	[ -d /sys/kernel/tracing/instances ] &&
+		! ls -d /sys/kernel/tracing/instances/plugroll* 2>/dev/null
+}
+
+# A kill that cannot be caught, while the other mode is set
+killed()
+{
+	python3 /plugroll try never "$DISK" --for 2m --block 5 \
+		--guard iops=-90% >"$LOG" 2>&1 </dev/null &
+	pid=$!
+	tries=600
+	until is "$DISK" never; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return
+		sleep 0.1
+	done
+	kill -9 "$pid"
+	wait "$pid"
+	sleep 2
+	is "$DISK" always
+}
+
+load()
+{
+	exits 4 try never "$DISK" --for 12s
+	result $? "an idle disk: not enough I/O to tell"
+	start_load
+	exits 3 try never "$DISK" --for 2m --guard iops=-5%
+	result $? "never does harm: the guard trips, always is back"
+	check "within its time" within_its_time
+	check "it says why" says_why
+	plugroll list
+	sed 's/^/# /' "$LOG"
+	check "list tells of it" grep -q "tried never .*guard tripped" "$LOG"
+	exits 0 try always "$DISK" --for 10m
+	result $? "the same mode: nothing to try"
+	exits "0 3 4" try seq-small "$DISK" --for 24s --guard p99=99%,iops=-95%
+	result $? "another mode is tried, always is back"
+	check "p99 is measured" grep -q "^  p99 .*ms" "$LOG"
+	check "no tracing is left" no_tracing
+	check "killed: always is back" killed
+	kill %1
+	wait
+}
+
+# --- paths that come later -------------------------------------------------
+
+start_udev()
+{
+	mkdir -p /run/udev /etc/udev/rules.d
+	ln -s /bin/env /usr/bin/env
+	/usr/lib/systemd/systemd-udevd --daemon &&
+		/usr/bin/udevadm control --ping &&
+		/usr/bin/udevadm trigger --action=add &&
+		/usr/bin/udevadm settle --timeout=60
+}
+
+path_is()
+{
+	tries=300
+	until is "$1" "$2" 2>/dev/null; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return
+		sleep 0.1
+	done
+}
+
+# The name of a path other than the one given, as soon as there is one
+new_path()
+{
+	tries=600
+	while [ "$tries" -gt 0 ]; do
+		for path in /sys/block/nvme0c*n1; do
+			if [ -e "$path" ] && [ "${path##*/}" != "${1-}" ]; then
+				echo "${path##*/}"
+				return
+			fi
+		done
+		tries=$((tries - 1))
+		sleep 0.1
+	done
+}
+
+paths()
+{
+	start_udev >"$LOG" 2>&1
+	result $? "udevd starts"
+	first=$(new_path)
+	check "a head has no knob" \
+		[ ! -e "/sys/block/$DISK/queue/plug_policy" ]
+	plugroll keep adaptive "$DISK"
+	result $? "keep, of a head"
+	check "its path is set" is "$first" adaptive
+	mark second
+	second=$(new_path "$first")
+	check "a path that comes later is set" path_is "$second" adaptive
+	echo never >"/sys/block/$first/queue/plug_policy"
+	echo 1 >"/sys/class/nvme/$(cd /sys/class/nvme &&
+		echo nvme* | cut -d' ' -f1)/reset_controller"
+	sleep 12
+	check "a reset changes nothing that was set by hand" is "$first" never
+	echo 1 >"$(readlink -f "/sys/block/$second/device/device")/remove"
+	sleep 1
+	echo 1 >/sys/bus/pci/rescan
+	second=$(new_path "$first")
+	check "so is one that was away" path_is "$second" adaptive
+	plugroll undo
+	result $? "undo"
+	check "a path is as before" is "$second" always
+	check "no rule is left" [ ! -e $RULES ]
+	sed 's/^/# /' "$LOG"
+}
+
+case $1 in
+load) load ;;
+paths) paths ;;
+esac
+echo "1..$N"
+exit $FAILED

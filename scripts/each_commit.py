@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Proves that each commit of the series stands on its own.
+
+In a work tree that goes from commit to commit:
+
+on-gcc, off-gcc
+    the options that the series adds, its KUnit tests with them, are all on or
+    all off; make -Werror of the directories with hooks, of what else the
+    series changes and of kernel/sched/core.o. No symbol that nothing defines.
+    What make compiles again, it checks again: all that includes a changed
+    header.
+on-clang, off-clang
+    the same, at the last commit of each section
+doc, cocci, html
+    at the last commit: kernel-doc and scripts/coccinelle say nothing that they
+    do not say of the base; the pages are made without a warning
+
+What has passed is remembered by its sources, so that the next run asks only
+what is new. Left out: checkpatch, sparse and W=1, which `make lint` has; the
+link to vmlinux, and modules, which `make kernel` and `make matrix` have.
+"""
+import argparse
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import rooms  # noqa: F401
+import c_style
+import common
+import kernel
+from configs import (Config, Series, TESTS, WIDER, alone, digest, fragment, git,
+                     own_objects)
+
+TREE = kernel.TREE + "-each-commit"
+OUT = os.path.join(kernel.BUILD, "each-commit")
+PROVEN = os.path.join(OUT, "proven.json")
+RESULT = os.path.join(OUT, "result.json")
+
+# name: (compiler, are the options on)
+CONFIGS = {
+    "on-gcc": ("gcc", True),
+    "off-gcc": ("gcc", False),
+    "on-clang": ("clang-19", True),
+    "off-clang": ("clang-19", False),
+}
+
+# No compiler reads these.
+UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")
+
+
+def go(sha):
+    """Have a commit checked out; untouched files keep their time for make."""
+    if not os.path.isdir(TREE):
+        git("worktree", "prune")
+        git("worktree", "add", "-q", "--detach", TREE, sha)
+    git("checkout", "-q", "-f", "--detach", sha, tree=TREE)
+
+
+# --- compilers ----------------------------------------------------------------
+
+class Compiler(Config):
+    """One configuration, built by one compiler in one output directory."""
+
+    def __init__(self, name, series):
+        cc, self.on = CONFIGS[name]
+        self.series = series
+        # KUnit as a module could not test what is static
+        self.options = dict.fromkeys([*TESTS, *series.options()],
+                                     "y" if self.on else "n")
+        super().__init__("each-commit: " + name, TREE, "o-" + name,
+                         WIDER + fragment(self.options),
+                         own_objects(series.files), cc)
+        self.kconfigs = [path for path in series.files
+                         if os.path.basename(path).startswith("Kconfig")
+                         and not path.startswith("tools/")]
+
+    def compile(self):
+        """Build what is checked out; {undefined symbol: object}."""
+        self.configure(self.kconfigs, self.options)
+        text, code = self.make("-k", "KCFLAGS=-Werror", *self.targets(self.on))
+        if code:
+            raise kernel.BuildError("\n".join(
+                "%s: %s" % one for one in c_style.findings(text))
+                                    or text[-2000:])
+        return self.symbols()[0]
+
+    def base_symbols(self):
+        """What nothing of this defines at the base, either."""
+        path = os.path.join(OUT, "base-%s.json" % digest(
+            self.series.base, self.text, self.version, self.others))
+        if not os.path.exists(path):
+            print("each-commit: the base, " + self.out[2:], flush=True)
+            go(self.series.base)
+            common.write_json(path, sorted(self.compile()))
+        with open(path, encoding="utf-8") as text:
+            return set(json.load(text))
+
+    def find(self, sha):
+        """What is wrong with a commit."""
+        known = self.base_symbols()
+        go(sha)
+        undefined = self.compile()
+        return ["%s: nothing defines %s" % (undefined[name], name)
+                for name in nowhere(sorted(set(undefined) - known),
+                                    self.series.files)]
+
+
+def nowhere(symbols, ours):
+    """Those of some symbols that only our files name."""
+    if not symbols:
+        return []
+    named = subprocess.run(
+        ["git", "-C", TREE, "grep", "-ohwF", *["-e" + name for name in symbols],
+         "--", "*.[chS]", *[":!" + path for path in ours]],
+        stdout=subprocess.PIPE, text=True, errors="replace", check=False)
+    return [name for name in symbols if name not in named.stdout.split()]
+
+
+# --- the last commit ----------------------------------------------------------
+
+# Of 37 files at once deref_null.cocci needs more stack than the usual 8 MiB.
+SPATCH = """report()
+{
+	spatch -D report --no-show-diff --very-quiet --cocci-file "$script" \\
+		$(sed -n 's/.*Options://p' "$script") -I include "$@" 2>&1
+}
+script=$0
+out=$(report "$@") || out=$(for file; do
+	report "$file" || echo "$script: exit $?: $file"
+done)
+printf '%s\\n' "$out"
+"""
+
+
+def without_numbers(line):
+    """A message as it would be of the unpatched file."""
+    line = re.sub(r":\d+(:\d+)?(-\d+)?\b", "", line)
+    return re.sub(r"\bline \d+", "line N", line)
+
+
+def doc(names):
+    """What kernel-doc says of files."""
+    return c_style.kernel_doc(TREE, names, TREE).splitlines()
+
+
+def cocci(names):
+    """What the semantic patches that can report say of files, but for those
+    that need an OCaml compiler."""
+    scripts = []
+    for name in git("ls-files", "scripts/coccinelle", tree=TREE).split():
+        if not name.endswith(".cocci"):
+            continue
+        with open(os.path.join(TREE, name), encoding="utf-8") as text:
+            script = text.read()
+        if re.search(r"^virtual\s+report", script, re.M) \
+                and ":ocaml" not in script:
+            scripts.append(name)
+    with tempfile.TemporaryFile("w+") as listed:
+        listed.write("\n".join(scripts))
+        listed.seek(0)
+        # the script is $0, so the files go before it
+        text, code = c_style.run(
+            ["xargs", "-P", str(os.cpu_count() or 1), "-I", "{}", "sh", "-c",
+             SPATCH, "{}", *names], "each-commit: cocci", TREE, listed)
+    return [line for line in text.splitlines()
+            if re.match(r"\S+:\d+:\d+-\d+: |\S+: exit ", line)] + [
+                "coccinelle: exit %d" % code] * bool(code)
+
+
+def beyond_base(find, series):
+    """What find() says of C that the series changes and not of the base's."""
+    names = [path for path in series.files
+             if path.endswith((".c", ".h")) and not path.startswith("tools/")]
+    go(series.tip)
+    lines = list(map(without_numbers, find(names)))
+    old = [path for path in names if series.files[path] == "M"]
+    if lines and old:
+        go(series.base)
+        for line in map(without_numbers, find(old)):
+            if line in lines:
+                lines.remove(line)
+    return lines
+
+
+def html(series):
+    """What sphinx says of our pages, and those that it did not make."""
+    go(series.tip)
+    out = os.path.join(TREE, "o-docs")
+    shutil.rmtree(out, ignore_errors=True)
+    text, code = c_style.run(
+        ["make", "-C", TREE, "O=o-docs", "htmldocs", "SPHINXDIRS=block"],
+        "each-commit: htmldocs")
+    if code:
+        return ["make htmldocs failed:\n" + text[-2000:]]
+    pages = [name for name in series.files if name.startswith("Documentation/")]
+    text += c_style.run([os.path.join(TREE, "tools/docs/get_abi.py"),
+                         "validate"], "each-commit: get_abi.py", TREE)[0]
+    lines = [line for line in text.splitlines()
+             if any(name in line for name in pages)]
+    return lines + [
+        name + ": no page was made of it" for name in pages
+        if name.endswith(".rst") and not os.path.exists(os.path.join(
+            out, "Documentation/output", name[len("Documentation/"):-3]
+            + "html"))]
+
+
+# --- the run ------------------------------------------------------------------
+
+def plan(series, wanted):
+    """[(commit, check, what its result depends on, what finds)], in order."""
+    compilers = {name: Compiler(name, series) for name in CONFIGS}
+    tip = {"doc": lambda: beyond_base(doc, series),
+           "cocci": lambda: beyond_base(cocci, series),
+           "html": lambda: html(series)}
+    found = [(sha, name, key(series, sha, name, one.text, one.version),
+              functools.partial(one.find, sha))
+             for sha in series.commits for name, one in compilers.items()
+             if one.cc == "gcc" or sha in series.ends]
+    found += [(series.tip, name, key(series, series.tip, name), find)
+              for name, find in tip.items()]
+    return [one for one in found if not wanted or one[1] in wanted]
+
+
+def key(series, sha, check, *more):
+    """Names all that the result of a check depends on."""
+    skipped = UNCOMPILED if check in CONFIGS else ()
+    return digest(check, series.base, [
+        row for row in git("ls-tree", sha).splitlines()
+        if row.split("\t")[1] not in skipped], more)
+
+
+def known():
+    """{key: what has passed}"""
+    try:
+        with open(PROVEN, encoding="utf-8") as text:
+            return json.load(text)
+    except (OSError, ValueError):
+        return {}
+
+
+def outcome(find):
+    """The findings of a check; what it breaks off with is one."""
+    try:
+        return find()
+    except kernel.BuildError as error:
+        return [str(error)]
+
+
+def run(series, checks, fresh):
+    """All checks; [{"commit", "subject", "check", "found", "seconds"}]."""
+    proven, results, last = {} if fresh else known(), [], None
+    for sha, check, name, find in checks:
+        subject = git("log", "-1", "--format=%s", sha)
+        if sha != last:
+            print("each-commit: %d/%d %s" % (series.commits.index(sha) + 1,
+                                             len(series.commits), subject))
+        last, start = sha, time.monotonic()
+        found = [] if name in proven else outcome(find)
+        seconds = round(time.monotonic() - start)
+        print("  %s %s" % (check, "FAILED" if found else "passed earlier"
+                           if name in proven else "ok, %d s" % seconds),
+              *("\n    " + line.replace("\n", "\n    ") for line in found),
+              flush=True)
+        if not found and name not in proven:
+            proven[name] = "%s: %s" % (check, subject)
+            common.write_json(PROVEN, proven)   # now: we may be interrupted
+        results.append({"commit": sha, "subject": subject, "check": check,
+                        "found": found, "seconds": seconds})
+        common.write_json(RESULT, {"base": series.base, "tip": series.tip,
+                                   "complete": len(results) == len(checks),
+                                   "results": results})
+    return results
+
+
+def conclude(results):
+    """Says which commits failed; the exit status."""
+    failed = [one for one in results if one["found"]]
+    for one in failed:
+        print("FAILED %s %s: %s" % (one["commit"][:12], one["subject"],
+                                    one["check"]))
+    print("%d checks passed, %d failed; took %d s" % (
+        len(results) - len(failed), len(failed),
+        sum(one["seconds"] for one in results)))
+    return 1 if failed or not results else 0
+
+
+def parse(args):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="Results are in build/each-commit/"
+        "result.json.", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="append",
+                        choices=[*CONFIGS, "doc", "cocci", "html"],
+                        help="make this check only; may be given several times")
+    parser.add_argument("--tip", default="series", metavar="COMMIT",
+                        help="check base..COMMIT instead of base..series")
+    parser.add_argument("--fresh", action="store_true",
+                        help="do not believe what has passed earlier")
+    return parser.parse_args(args)
+
+
+def main():
+    """Command line."""
+    args = parse(sys.argv[1:])
+    os.makedirs(OUT, exist_ok=True)
+    with common.program("each-commit", kernel.BuildError,
+                        advice="; run it again to go on"), \
+            alone("each-commit"):
+        series = Series(args.tip)
+        sys.exit(conclude(run(series, plan(series, args.check), args.fresh)))
+
+
+if __name__ == "__main__":
+    main()

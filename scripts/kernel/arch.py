@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The processor that guests have, by ARCH: x86_64, which is the host's, or
+arm64, emulated: its compiler, its programs, and what they link."""
+import functools
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+from series import env
+
+NAME = os.environ.get("ARCH") or "x86_64"
+IS_ARM64 = NAME == "arm64"
+CROSS = "aarch64-linux-gnu-" if IS_ARM64 else ""
+# What kbuild is told besides
+MAKE = ["ARCH=arm64", "CROSS_COMPILE=" + CROSS] if IS_ARM64 else []
+IMAGE = "arch/arm64/boot/Image" if IS_ARM64 else "arch/x86/boot/bzImage"
+
+# Logs and results of arm64 lie apart; source trees are shared.
+BUILD = str(env.BUILD / "arm64" if IS_ARM64 else env.BUILD)
+ROOT = str(env.TOP / "cache/arm64/root")
+LIBRARIES = ROOT + "/usr/lib/aarch64-linux-gnu"
+PATHS = ["usr/bin", "bin", "usr/sbin", "sbin"]
+
+
+class ArchError(Exception):
+    """There are no programs for this processor; the message says why."""
+
+
+def output(name):
+    """A kernel's output directory, where x86_64 has it under this name."""
+    return name + "-arm64" if IS_ARM64 else name
+
+
+@functools.cache
+def root():
+    """Debian's programs for arm64, unpacked; fetched if need be."""
+    script = os.path.join(env.ROOT, "scripts/fetch_arm64.sh")
+    if subprocess.run(["sh", script], check=False).returncode:
+        raise ArchError("the programs for arm64 cannot be had, see above")
+    return ROOT
+
+
+def gcc():
+    """The compiler of programs for guests, with its first arguments."""
+    return [CROSS + "gcc", "--sysroot=" + root()] if IS_ARM64 else ["gcc"]
+
+
+def find(name, path=None):
+    """A program's file for guests; None if there is none."""
+    if IS_ARM64:
+        path = ":".join(os.path.join(root(), part) for part in PATHS)
+    return shutil.which(name, path=path)
+
+
+def in_guest(path):
+    """Where a guest has one of these files."""
+    return path.removeprefix(ROOT) if IS_ARM64 else path
+
+
+def needed(path):
+    """What a program or library for arm64 names: its loader, libraries."""
+    said = subprocess.run(["readelf", "-Wdl", path], check=False, text=True,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout
+    return re.findall(r"(?:interpreter: |\(NEEDED\).*\[)([^]]+)\]", said)
+
+
+def cross_libraries(programs):
+    """As host_libraries(), for arm64, whose loader does not run here."""
+    found, lacking, left = set(), set(), list(programs)
+    while left:
+        for name in needed(left.pop()):
+            # Some lie deeper, where a RUNPATH leads to.
+            paths = glob.glob(ROOT + name if "/" in name else
+                              LIBRARIES + "/**/" + name, recursive=True)
+            if not paths:
+                lacking.add(name)
+            elif paths[0] not in found:
+                found.add(paths[0])
+                left.append(paths[0])
+    return sorted(found), sorted(lacking)
+
+
+def host_libraries(programs, **variables):
+    """(what the host's loader gives programs, names of what it lacks)"""
+    said = subprocess.run(["ldd", *programs],
+                          env={**os.environ, **variables}, check=False,
+                          text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout
+    return (sorted(set(re.findall(r"(/\S+) \(0x", said))),
+            re.findall(r"(\S+) => not found", said))
+
+
+def libraries(*programs, **variables):
+    """(files that a guest must have for programs, names of what is lacking)
+
+    variables: of the environment, for the host's loader.
+    """
+    if IS_ARM64:
+        return cross_libraries(programs)
+    return host_libraries(programs, **variables)

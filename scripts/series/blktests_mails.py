@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""patches/blktests/ as mails for blktests: they only add files, and so apply to any
+version of it."""
+import collections
+import tempfile
+from pathlib import Path
+
+from .env import BUILD, ROOT, remove, shown, step
+from .git import Git, clean_env, ident_env, run_git, split_ident
+from .mail import check_output, check_signatures
+
+TESTS = ROOT / "patches/blktests"
+
+# The last test of a group in blktests as of 2025, where no checkout is given.
+LAST = {"block": 39}
+
+# name: of its files in TESTS; path: of the test or helper in blktests
+Mail = collections.namedtuple("Mail", "name path is_test")
+
+
+def last_number(group, checkout):
+    """The number that the next test of a group comes after."""
+    if not checkout:
+        return LAST[group]
+    return max((int(path.name) for path in (checkout / "tests" / group).glob("[0-9]*[0-9]")),
+               default=0)
+
+
+def load(checkout):
+    """The mails, in order."""
+    numbers, mails = {}, []
+    for line in (TESTS / "series").read_text(encoding="ascii").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name, where = line.split()
+        if "/" in where:
+            mails.append(Mail(name, where, False))
+            continue
+        numbers[where] = numbers.get(where, last_number(where, checkout)) + 1
+        mails.append(Mail(name, f"tests/{where}/{numbers[where]:03d}", True))
+    return mails
+
+
+def write(path, text, mode=0o644):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+
+
+def add_files(top, mail):
+    """The files of a mail, as blktests has them."""
+    text = (TESTS / mail.name).read_text(encoding="utf-8")
+    write(top / mail.path, text, 0o755 if mail.is_test else 0o644)
+    if mail.is_test:
+        lines = (TESTS / f"{mail.name}.out").read_text(encoding="utf-8").splitlines()
+        write(top / f"{mail.path}.out", "\n".join(
+            [f"Running {mail.path[len('tests/'):]}",
+             *(line for line in lines if not line.startswith("#")), ""]))
+
+
+def message(name):
+    return (TESTS / f"{name}.cover").read_text(encoding="utf-8")
+
+
+def commit_all(git, text, parent, ident):
+    git("add", "-A", "-f")
+    return git.commit(git("write-tree").strip(), text, parent, ident)
+
+
+def new_repository(top):
+    top.mkdir(parents=True, exist_ok=True)
+    run_git(["init", "-q", "-b", "tests", top], clean_env())
+    return Git(top)
+
+
+def format_mails(top, mails, ident, out):
+    """A commit for each mail, on nothing, and the mails that git makes of these."""
+    git = new_repository(top)
+    start = tip = commit_all(git, "nothing", None, ident)
+    for mail in mails:
+        add_files(top, mail)
+        tip = commit_all(git, message(mail.name), tip, ident)
+    git("update-ref", "refs/heads/tests", tip)
+    git("config", "branch.tests.description", message("blktests"))
+    git.having(**ident_env(ident))(
+        "format-patch", "-q", "-n", "--cover-letter", "--cover-from-description=subject",
+        "--subject-prefix=PATCH blktests", "--zero-commit", "--full-index", "--no-signature",
+        "-o", out, f"{start}..tests")
+
+
+def export(mails, out, ident):
+    """Writes the mails; returns those to be applied."""
+    split_ident(ident)
+    check_output(out)
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="blktests-") as tmp:
+        new = Path(tmp) / "mails"
+        format_mails(Path(tmp) / "tree", mails, ident, new)
+        check_signatures(new)
+        remove(out)
+        new.rename(out)
+    step(f"{shown(out)}: {len(list(out.glob('*.patch')))} mails")
+    return sorted(out.glob("*.patch"))[1:]

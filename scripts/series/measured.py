@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measured figures: patches/<base>/figures.json, by section, and of the whole
+series. Cover letters are filled from them here, documents in
+lab/bench/documents.py.
+
+In a cover they count only for the code that they were measured on.
+"""
+
+import hashlib
+import json
+import re
+
+from .env import PATCHES, TREE
+from .files import parse_series, write_file
+from .git import Failure, Git
+
+FILE = PATCHES / "figures.json"
+PLACE = re.compile(r"^@figures (.*)$", re.M)
+# What is no part of what was measured
+ELSEWHERE = ("Documentation", "MAINTAINERS", "tools", "block/tests", "lib/tests")
+
+# The name of the whole series.
+WHOLE = "whole"
+
+HEAD = "                            ns per I/O   ratio (95%)"
+
+
+def load():
+    try:
+        return json.loads(FILE.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def sections():
+    """{section: its figures} of those that were measured, in order."""
+    known = load()
+    names = parse_series((PATCHES / "series").read_text()).sections
+    return {name: known[name] for name in names if name in known}
+
+
+def compact(value, depth=1):
+    """JSON with a line for each object that holds no other."""
+    if not isinstance(value, dict) or not any(isinstance(v, dict) for v in value.values()):
+        return json.dumps(value, sort_keys=True)
+    lines = [f"{' ' * depth}{json.dumps(key)}: {compact(member, depth + 1)}"
+             for key, member in sorted(value.items())]
+    return "{\n" + ",\n".join(lines) + "\n" + " " * (depth - 1) + "}"
+
+
+def code(git, ref):
+    """What names all that a measured kernel is made of: lines of ls-tree."""
+    lines = git("ls-tree", "--full-tree", ref, ".", "block/", "lib/").splitlines()
+    return [line for line in lines if line.split("\t")[1] not in ELSEWHERE]
+
+
+def code_of(section):
+    """Names the code of a kernel at the end of a section."""
+    git = Git(TREE)
+    ref = git.ref("refs/heads/series" if section == WHOLE
+                  else f"refs/tags/section/{section}")
+    if not ref:
+        raise Failure(f"the tree has no section {section}; first: make tree")
+    return hashlib.sha256("\n".join(code(git, ref)).encode()).hexdigest()[:16]
+
+
+def save(section, found):
+    """Keep what was measured of a section, now: we may be interrupted."""
+    names = parse_series((PATCHES / "series").read_text()).sections
+    known = {name: one for name, one in load().items() if name in (*names, WHOLE)}
+    known[section] = {"code": code_of(section), **found}
+    write_file(FILE, (compact(known) + "\n").encode())
+
+
+def line(name, timed):
+    one, = timed
+    return (f"  {name:24} {one['ns_per_io']:12.1f}   "
+            f"{one['ratio']:.3f} ({one['ci_low']:.3f} to {one['ci_high']:.3f})")
+
+
+def quiet(one):
+    return all(timed["quiet"] for row in one["rows"].values() for timed in row)
+
+
+def table(section):
+    """The figures of a section, for its cover."""
+    one = load().get(section)
+    if not one or one["code"] != code_of(section):
+        return "  (This code has not been measured: make figures.)"
+    before = "Linux as it is" if one["before"] == "unpatched" else f"section {one['before']}"
+    rows = [line(name, row) for name, row in one["rows"].items()]
+    note = "" if quiet(one) else "\n  (The machine was not quiet: times may be off.)"
+    return "\n".join([f"  With this section, and its speed as a ratio to {before}:", HEAD,
+                      *rows]) + note
+
+
+def fill(section, text):
+    """A cover letter with its figures."""
+    return PLACE.sub(lambda _: table(section), text)

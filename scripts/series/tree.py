@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0
+"""build/linux-$KVER: made of the kernel source and the series, and kept up."""
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .build import Builder, Cache, DoesNotApply
+from .env import BASE, BUILD, PATCHES, ROOT, TARBALL, TREE, remove, say, shown, step
+from .files import format_series, load_series, parse_series, read_blob, store_blob
+from .git import (Failure, Git, GitError, check_version, clean_env, decode, import_directory,
+                  import_user_tree, nul_list, run_git, unpack)
+
+BASE_REF = "refs/tags/base"
+MADE = "refs/plug-policy/made"
+MADE_SERIES = "refs/plug-policy/made-series"
+NEXT = "refs/plug-policy/next"
+
+
+# --- the kernel source -------------------------------------------------------
+
+@dataclass
+class Source:
+    label: str
+    key: str = ""
+    directory: Path = None
+    debian: str = ""
+
+
+def find_source(ksrc):
+    if ksrc:
+        directory = Path(ksrc).resolve()
+        if directory == TREE:
+            raise Failure(f"KSRC is {shown(TREE)} itself; wanted is a tree without the series")
+        full = check_version(directory, BASE)
+        return Source(f"Linux {full} (KSRC)", directory=directory)
+    version = TARBALL.with_name(f"linux-source-{BASE}.version")
+    if not TARBALL.is_file() or not version.is_file():
+        raise Failure(f"{shown(TARBALL)} is missing: run scripts/source.sh, or set KSRC=<dir>")
+    debian, stat = version.read_text().strip(), TARBALL.stat()
+    return Source(f"Linux {BASE} (Debian linux-source-{BASE} {debian})",
+                  f"{debian} {stat.st_size} {stat.st_mtime_ns}", debian=debian)
+
+
+def pinned():
+    """The version of Debian's package that the series is for."""
+    return re.search(r"^pinned=(\S+)$", (PATCHES / "source").read_text(), re.M)[1]
+
+
+def refuse(source):
+    """Has source.sh put the pinned version in the place of one that is newer."""
+    step(f"{source.debian} does not take the series; going back to {pinned()}")
+    command = [Path(__file__).resolve().parents[1] / "source.sh", "--refuse", source.debian]
+    if subprocess.run(["sh", *command], check=False).returncode:
+        raise Failure(f"{source.debian} does not take the series, and {pinned()} is not to be had")
+
+
+def import_tarball(git, where):
+    step(f"unpack {TARBALL.name}")
+    unpack(TARBALL, where)
+    check_version(where, BASE)
+    step("store it as the base commit; half a minute")
+    return import_directory(git, where)
+
+
+def import_source(git, source, fresh):
+    """The base commit. A fresh tree is unpacked where it is to stay."""
+    if source.directory:
+        step(f"read {source.directory}")
+        return git.commit(import_user_tree(git, source.directory), source.label)
+    cache = Cache(git)
+    base = cache.get(source.key)
+    if base:
+        return base
+    if fresh:
+        tree = import_tarball(git, git.top)
+    else:
+        index = git.having(GIT_INDEX_FILE=str(git.dir / "plug-policy" / "import-index"))
+        with tempfile.TemporaryDirectory(dir=BUILD, prefix="import-") as where:
+            tree = import_tarball(index, Path(where))
+    base = git.commit(tree, source.label)
+    cache.put(source.key, base)
+    return base
+
+
+# --- the tree ----------------------------------------------------------------
+
+def switch(git, tip):
+    """Like reset --hard, but files that stay as they are keep their times, and
+    files that nobody ever committed are not overwritten."""
+    try:
+        git("checkout", "-q", "--no-overwrite-ignore", "-B", "series", tip)
+    except GitError:
+        git("update-ref", "-d", NEXT)
+        raise
+
+
+def section_tips(base, series, commits):
+    tips, tip = {}, base
+    for section in series.sections:
+        for entry, commit in zip(series.entries, commits):
+            tip = commit if entry.section == section else tip
+        tips[f"refs/tags/section/{section}"] = tip
+    return tips
+
+
+def publish(git, base, series, commits):
+    """Moves work tree and refs to the commits. NEXT stands while that is going
+    on, for an interrupted run to be finished by the next."""
+    tip = commits[-1] if commits else base
+    git("update-ref", NEXT, tip)
+    if git.ref("HEAD") != tip or git.ref("refs/heads/series") != tip:
+        switch(git, tip)
+    refs = {BASE_REF: base, MADE: tip, **section_tips(base, series, commits),
+            MADE_SERIES: store_blob(git, format_series(series))}
+    stale = set(git.refs("refs/heads/section/", "refs/tags/section/")).difference(refs)
+    lines = [f"update {ref} {value}" for ref, value in refs.items()]
+    lines += [f"delete {ref}" for ref in [*sorted(stale), NEXT]]
+    git("update-ref", "--stdin", stdin="\n".join(lines) + "\n")
+    return tip
+
+
+def new_repository(top):
+    top.mkdir(parents=True)
+    run_git(["init", "-q", "-b", "series", top], clean_env())
+    git = Git(top)
+    (git.dir / "plug-policy").mkdir()
+    (git.dir / "info").mkdir(exist_ok=True)
+    # Builds go to o-<name>; KUnit's to .kunit.
+    (git.dir / "info" / "exclude").write_text("/o-*\n/.kunit*\n")
+    # Ours are the only commits worth keeping, and 90 thousand loose objects
+    # would start a collection at any moment.
+    git("config", "gc.auto", "0")
+    return git
+
+
+def create(source):
+    """Makes the tree beside its place and moves it there when it is whole."""
+    top = TREE.with_name(TREE.name + ".new")
+    remove(top)
+    try:
+        git = new_repository(top)
+        series = load_series(git, ROOT, PATCHES)  # complains before the long part
+        base = import_source(git, source, fresh=True)
+        commits = Builder(git, base, step).commits(series.entries)
+        git("update-ref", "refs/heads/series", base)
+        step("write the work tree")
+        git("reset", "-q", "--hard", commits[-1] if commits else base)
+        publish(git, base, series, commits)
+        top.rename(TREE)
+    except BaseException:
+        remove(top)
+        raise
+    return series
+
+
+def open_tree():
+    if not TREE.exists():
+        raise Failure(f"{shown(TREE)} does not exist; first: make tree")
+    git = Git(TREE)
+    if not git.dir.exists() or not git.ref(MADE):
+        raise Failure(f"{shown(TREE)} was not made by this program; move it away")
+    pending = git.ref(NEXT)
+    if pending:
+        step("finish an interrupted update")
+        git("checkout", "-q", "-f", "-B", "series", pending)
+        git("update-ref", MADE, pending)
+        git("update-ref", "-d", NEXT)
+    return git
+
+
+def made_series(git):
+    blob = git.ref(MADE_SERIES)
+    return parse_series(decode(read_blob(git, blob)), "made") if blob else None
+
+
+def uncommitted(git):
+    return [line[3:] for line in git("status", "--porcelain", "-uno").splitlines()]
+
+
+def own_work(git):
+    """What keeps us from touching the tree, or None."""
+    dirty = uncommitted(git)
+    if dirty:
+        return f"uncommitted changes ({', '.join(dirty[:3])}{', ...' if dirty[3:] else ''})"
+    if git.ref("HEAD") != git.ref(MADE):
+        return "commits that the series does not have"
+    return None
+
+
+def update(source, keep_work):
+    git = open_tree()
+    work = own_work(git)
+    if work and keep_work:
+        step(f"{shown(TREE)} has {work}: used as it is")
+        return None
+    if work:
+        raise Failure(f"{shown(TREE)} has {work}; bring commits back by `make refresh`, or put "
+                      f"changes away by git -C {shown(TREE)} stash, or commits by "
+                      f"git -C {shown(TREE)} reset --hard {MADE}")
+    series = load_series(git, ROOT, PATCHES)
+    base = import_source(git, source, fresh=False)
+    commits = Builder(git, base, step).commits(series.entries)
+    before = git.ref("HEAD")
+    tip = publish(git, base, series, commits)
+    if tip != before:
+        step(f"{len(git.changed(before, tip))} files differ from before")
+    return series
+
+
+def unlisted():
+    """Files in the rooms which no series has: forgotten, most likely."""
+    try:
+        text = run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                       clean_env(), ROOT)
+    except GitError:
+        return []
+    listed = {path for file in ROOT.glob("patches/[0-9]*/series")
+              for entry in parse_series(file.read_text()).entries for path in entry.files}
+    # No kernel needs the laboratory, the tools for administrators, or figures that age.
+    ours = (".ci/", "build/", "lab/", "patches/", "scripts/", "tools/block/",
+            "Documentation/block/plug-measurements.rst")
+    return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
+            and not path.startswith(ours) and path not in listed and (ROOT / path).exists()]
+
+
+def make(source, keep_work):
+    """(the source it is made of, the series or None). A point release that does
+    not take it is no reason to stop: the one that it was written for will do."""
+    try:
+        return source, update(source, keep_work) if TREE.exists() else create(source)
+    except DoesNotApply as error:
+        if not source.debian or source.debian == pinned():
+            raise
+        say(str(error))
+    refuse(source)
+    return make(find_source(None), keep_work)
+
+
+def cmd_tree(args):
+    source, series = make(find_source(args.ksrc), args.keep_work)
+    if not series:
+        return
+    left = unlisted()
+    if left:
+        say(f"note: in no entry of the series: {', '.join(left[:4])}"
+            + (f" and {len(left) - 4} more" if left[4:] else ""))
+    step(f"{shown(TREE)}: {source.label} and {len(series.entries)} patches")

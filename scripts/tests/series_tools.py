@@ -1,0 +1,811 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of series.py on a kernel tree of five files. Prints TAP."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+# pylint: disable=wrong-import-position
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import rooms
+import common
+import tap
+
+SCRIPTS = Path(rooms.ROOT) / "scripts"
+ME = {"GIT_AUTHOR_NAME": "Dev", "GIT_AUTHOR_EMAIL": "dev@example.invalid",
+      "GIT_COMMITTER_NAME": "Dev", "GIT_COMMITTER_EMAIL": "dev@example.invalid"}
+MADE = "refs/plug-policy/made"
+
+KERNEL = {
+    "Makefile": "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\nEXTRAVERSION =\n",
+    "block/Makefile": "obj-y += foo.o\n",
+    "block/foo.c": "".join(f"int line{i};\n" for i in range(1, 30)),
+    "drivers/bar.c": "int bar;\n",
+    ".gitignore": "*.o\n",
+}
+
+DEBIAN_RULE = "\n#\n# Debian packaging: ignore everything\n#\n/*\n!/debian/\n"
+
+SERIES = """\
+# the file's own comment
+
+# fixes first
+[batching]
+0001-foo-count.patch block/stat.c \\
+	block/stat.h
+
+[policy]
+# two hooks
+0002-foo-policy.patch block/policy.c
+0003-tools.patch tools/policy.sh
+"""
+
+ROOMS = {
+    "block/stat.c": "int stat;\n",
+    "block/stat.h": "extern int stat;\n",
+    "block/policy.c": "int policy;\n",
+    "tools/policy.sh": "#!/bin/sh\n",
+}
+
+
+ALONE = "Applies on: Linux 7.3, each mail alone\n"
+
+
+def mail(subject, diff="", body="Because."):
+    return ("From " + 40 * "0" + " Mon Sep 17 00:00:00 2001\nFrom: A <a@example.invalid>\n"
+            f"Date: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: [PATCH] {subject}\n\n{body}\n---\n\n"
+            f"{diff}")
+
+
+def hook(line, old, new, path="block/foo.c"):
+    """A hunk in the middle of block/foo.c."""
+    def context(numbers):
+        return "".join(f" int line{i};\n" for i in numbers)
+    return (f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n"
+            f"@@ -{line - 3},7 +{line - 3},7 @@\n" + context(range(line - 3, line))
+            + f"-{old}\n+{new}\n" + context(range(line + 1, line + 4)))
+
+
+MAILS = {
+    "0001-foo-count.patch": mail("foo: count", hook(10, "int line10;", "int count;")),
+    "0002-foo-policy.patch": mail("foo: a policy for \u00fcber",
+                                  hook(20, "int line20;", "int pol;"),
+                                  "Body\n\n  a   table\n  b   c\n"),
+    "0003-tools.patch": mail("tools: show the policy"),
+}
+
+
+def write(top, files):
+    for name, text in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+
+
+def state(top):
+    """Every file below, with content, mode and time."""
+    return {str(p.relative_to(top)): (p.stat().st_mtime_ns, p.stat().st_mode,
+                                      hashlib.sha256(p.read_bytes()).hexdigest())
+            for p in sorted(top.rglob("*")) if p.is_file()}
+
+
+class Fixture:
+    def __init__(self, tmp):
+        self.root, self.ksrc = tmp / "root", tmp / "ksrc"
+        self.tree = self.root / "build/linux-7.3"
+        self.patches = self.root / "patches/7.3"
+        self.mails = self.root / "build/series-7.3"
+        self.extra = {}
+
+    def fill(self):
+        write(self.ksrc, KERNEL)
+        write(self.root, ROOMS)
+        (self.root / "tools/policy.sh").chmod(0o755)
+        write(self.patches, {**MAILS, "series": SERIES, "source": "pinned=7.3.4-1\n",
+                             "batching.cover": "foo: counting\n\nWhy we count.\n\n" + ALONE,
+                             "policy.cover": "[RFC] foo: a policy\n\nWhy \u00fc matters.\n\n"
+                                             "Applies on: batching\n"})
+
+    def env(self, **extra):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+        for name in "FROM", "KVER":
+            env.pop(name, None)
+        env.update(ME, PLUG_POLICY_ROOT=str(self.root), PLUG_POLICY_BUILD=str(self.root / "build"),
+                   KSRC=str(self.ksrc))
+        return {**env, **self.extra, **extra}
+
+    def run(self, *args, **extra):
+        done = subprocess.run([sys.executable, str(SCRIPTS / "series.py"), *args], text=True,
+                              env=self.env(**extra), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+    def ok(self, *args, **extra):
+        code, text = self.run(*args, **extra)
+        assert code == 0, text
+        return text
+
+    def refused(self, *args, words=(), **extra):
+        code, text = self.run(*args, **extra)
+        assert code == 1, f"exit {code}, wanted 1: {text}"
+        assert "Traceback" not in text, text
+        for word in words:
+            assert word in text, f"'{word}' is not in: {text}"
+        return text
+
+    def git(self, *args):
+        return subprocess.run(["git", "-C", str(self.tree), *args], text=True, env=self.env(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True
+                              ).stdout.strip()
+
+    def commit(self, message, files, *options):
+        write(self.tree, files)
+        self.git("add", "-A")
+        self.git("commit", "-q", *options, "-m", message)
+
+    def head_tree(self):
+        return self.git("rev-parse", "HEAD^{tree}")
+
+    def read(self, name):
+        return (self.root / name).read_text()
+
+    def list_mails(self):
+        return sorted(p.name for p in self.patches.glob("*.patch"))
+
+
+# --- tree --------------------------------------------------------------------
+
+def tree_has_the_series(f):
+    assert f.git("log", "--format=%s", "--reverse", "base..series").splitlines() == [
+        "foo: count", "foo: a policy for \u00fcber", "tools: show the policy"]
+    assert f.git("log", "-1", "--format=%b", "series~1") == "Body\n\n  a   table\n  b   c"
+    assert f.git("log", "-1", "--format=%s", "base") == "Linux 7.3.4 (KSRC)"
+    assert f.git("rev-parse", "section/batching") == f.git("rev-parse", "series~2")
+    assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
+    assert f.git("status", "--porcelain") == ""
+    assert "int pol;" in (f.tree / "block/foo.c").read_text()
+    assert os.access(f.tree / "tools/policy.sh", os.X_OK)
+
+
+def tree_repeats_its_hashes(f):
+    tip = f.git("rev-parse", "series")
+    shutil.rmtree(f.tree)
+    f.ok("tree")
+    assert f.git("rev-parse", "series") == tip
+
+
+def tree_keeps_times(f):
+    (f.tree / "o-test").mkdir()
+    write(f.tree, {"o-test/vmlinux": "built", ".kunit/out": "built"})
+    before = state(f.tree)
+    f.ok("tree")
+    write(f.root, {"block/policy.c": "int policy = 2;\n"})
+    f.ok("tree")
+    after = state(f.tree)
+    changed = {n for n in after if not n.startswith(".git/") and before.get(n) != after[n]}
+    assert changed == {"block/policy.c"}, changed
+    assert "o-test/vmlinux" in after and ".kunit/out" in after
+
+
+def tree_follows_mails_and_series(f):
+    write(f.patches, {"series": SERIES.replace("0003-tools.patch tools/policy.sh\n", "")})
+    f.ok("tree")
+    assert not (f.tree / "tools/policy.sh").exists()
+    assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
+
+
+def tree_refuses_uncommitted_changes(f):
+    write(f.tree, {"block/foo.c": "mine\n"})
+    f.refused("tree", words=["uncommitted", "block/foo.c", "stash"])
+    assert (f.tree / "block/foo.c").read_text() == "mine\n"
+    f.ok("tree", "--keep-work")
+    assert (f.tree / "block/foo.c").read_text() == "mine\n"
+
+
+def tree_refuses_commits_of_its_own(f):
+    f.commit("work", {"block/foo.c": "mine\n"})
+    f.refused("tree", words=["commits", "make refresh"])
+    assert (f.tree / "block/foo.c").read_text() == "mine\n"
+
+
+def tree_keeps_files_nobody_committed(f):
+    write(f.tree, {"block/new.c": "mine\n"})
+    write(f.root, {"block/new.c": "theirs\n"})
+    write(f.patches, {"series": SERIES.replace("stat.h", "stat.h block/new.c")})
+    f.refused("tree", words=["block/new.c"])
+    assert (f.tree / "block/new.c").read_text() == "mine\n"
+    (f.tree / "block/new.c").unlink()
+    f.ok("tree")
+
+
+def tree_names_the_reject(f):
+    bad = mail("foo: bad", hook(20, "int no_such_line;", "int x;"))
+    write(f.patches, {"0002-foo-policy.patch": bad})
+    before = state(f.tree / "block"), f.git("rev-parse", "HEAD", MADE)
+    words = ["0002-foo-policy.patch", "block/foo.c", "-int no_such_line;", "@@ -17,7"]
+    f.refused("tree", words=words)
+    assert (state(f.tree / "block"), f.git("rev-parse", "HEAD", MADE)) == before
+    shutil.rmtree(f.tree)
+    f.refused("tree", words=words)
+    assert_no_tree(f)
+
+
+def tree_wants_the_room_file(f):
+    (f.root / "block/policy.c").unlink()
+    f.refused("tree", words=["block/policy.c", "missing", "0002-foo-policy.patch"])
+
+
+def tree_refuses_a_file_brought_twice(f):
+    write(f.patches, {"series": SERIES.replace("tools/policy.sh", "block/stat.c")})
+    f.refused("tree", words=["series:11", "block/stat.c", "0001-foo-count.patch"])
+
+
+def tree_refuses_a_new_file_the_kernel_has(f):
+    write(f.root, {"drivers/bar.c": "int other;\n"})
+    write(f.patches, {"series": SERIES.replace("tools/policy.sh", "drivers/bar.c")})
+    f.refused("tree", words=["drivers/bar.c", "exists in the kernel"])
+
+
+def tree_refuses_hunks_outside_the_kernel(f):
+    diff = ("diff --git a/block/n.c b/block/n.c\nnew file mode 100644\n--- /dev/null\n"
+            "+++ b/block/n.c\n@@ -0,0 +1 @@\n+int n;\n")
+    write(f.patches, {"0003-tools.patch": mail("tools", diff)})
+    f.refused("tree", words=["0003-tools.patch", "block/n.c"])
+
+
+def series_file_errors(f):
+    for text, word in ((SERIES.replace("[batching]\n", ""), "before any [section]"),
+                       (SERIES.replace("[policy]", "[Policy]"), "a section is"),
+                       (SERIES.replace("tools/policy.sh", "tools/"), "is not the path"),
+                       (SERIES.replace("tools/policy.sh", "tools/*"), "patterns"),
+                       (SERIES.replace("0003-tools.patch", "0009-no.patch"), "0009-no.patch")):
+        write(f.patches, {"series": text})
+        f.refused("tree", words=[word])
+    write(f.patches, {"series": SERIES.replace("0003-tools.patch tools/policy.sh",
+                                               "0003-tools.patch")})
+    f.refused("tree", words=["0003-tools.patch", "brings nothing"])
+
+
+# --- the kernel source -------------------------------------------------------
+
+def version_mismatch(f):
+    shutil.rmtree(f.tree)
+    write(f.ksrc, {"Makefile": "VERSION = 6\nPATCHLEVEL = 12\n"})
+    f.refused("tree", words=["6.12", "7.3"])
+    assert_no_tree(f)
+    done = subprocess.run([str(SCRIPTS / "source.sh")], env=f.env(), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode and "6.12" in done.stdout and "7.3" in done.stdout, done.stdout
+    f.refused("tree", KSRC=str(f.root), words=["no kernel source tree"])
+
+
+def ksrc_is_only_read(f):
+    shutil.rmtree(f.tree)
+    write(f.ksrc, {"block/foo.o": "an object\n"})
+    subprocess.run(["git", "init", "-q", str(f.ksrc)], check=True)
+    git = ["git", "-C", str(f.ksrc)]
+    subprocess.run([*git, "add", "block", "Makefile"], env=f.env(), check=True)
+    set_writable(f.ksrc, False)
+    before = times_and_content(f.ksrc)
+    try:
+        f.ok("tree")
+        f.ok("tree")
+    finally:
+        set_writable(f.ksrc, True)
+    assert times_and_content(f.ksrc) == before
+    assert not (f.tree / "block/foo.o").exists(), "build output was imported"
+    assert (f.tree / "drivers/bar.c").exists(), "untracked file was not imported"
+
+
+def times_and_content(top):
+    return {name: (time_ns, text) for name, (time_ns, _, text) in state(top).items()}
+
+
+def set_writable(top, on):
+    for path in [top, *top.rglob("*")]:
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o200 if on else mode & ~0o222)
+
+
+def ksrc_may_change(f):
+    base = f.git("rev-parse", "base")
+    write(f.ksrc, {"drivers/bar.c": "int changed;\n", "drivers/more.c": "int more;\n"})
+    (f.ksrc / ".gitignore").unlink()
+    before = state(f.tree / "block")
+    f.ok("tree")
+    assert f.git("rev-parse", "base") != base
+    assert (f.tree / "drivers/bar.c").read_text() == "int changed;\n"
+    assert (f.tree / "drivers/more.c").exists() and not (f.tree / ".gitignore").exists()
+    assert f.git("log", "-1", "--format=%s") == "tools: show the policy"
+    assert state(f.tree / "block") == before
+
+
+def debian_ignore_rule_is_dropped(f):
+    """Debian's archive ignores all of the kernel's files, and a build's too."""
+    shutil.rmtree(f.tree)
+    write(f.ksrc, {".gitignore": ".*\n" + KERNEL[".gitignore"] + "/vmlinux\n/out/\n" + DEBIAN_RULE,
+                   "vmlinux": "built\n", "out/x": "built\n", "block/.gitignore": "",
+                   "block/foo.o": "built\n"})
+    for _ in range(2):
+        f.ok("tree")
+    assert (f.tree / "drivers/bar.c").exists()
+    assert (f.tree / "block/.gitignore").exists() and (f.tree / ".gitignore").exists()
+    assert not [n for n in ("vmlinux", "out", "block/foo.o") if (f.tree / n).exists()]
+    assert f.git("status", "--porcelain") == ""
+    f.commit("new file", {"block/new.c": "int new;\n", "block/.kunitconfig": "CONFIG_X=y\n"})
+    f.ok("refresh")
+    assert f.read("block/.kunitconfig") == "CONFIG_X=y\n"
+    assert f.read("block/new.c") == "int new;\n"
+
+
+def pack(f, where):
+    where.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "-C", str(f.ksrc.parent), "-cJf",
+                    str(where / "linux-source-7.3.tar.xz"), "ksrc"], check=True)
+
+
+def newer_source_that_does_not_fit(f):
+    """The hunk is shown, and the version that the series is for is used."""
+    shutil.rmtree(f.tree)
+    deb, mirror = f.root / "deb", f.root / "mirror"
+    pool = mirror / "pool/main/l/linux"
+    pack(f, deb / "usr/src")
+    write(deb, {"DEBIAN/control": "Package: linux-source-7.3\nVersion: 7.3.4-1\n"
+                "Architecture: all\nMaintainer: n <n@example.invalid>\nDescription: test\n"})
+    pool.mkdir(parents=True)
+    package = pool / "linux-source-7.3_7.3.4-1_all.deb"
+    subprocess.run(["dpkg-deb", "-b", str(deb), str(package)], stdout=subprocess.DEVNULL,
+                   check=True)
+    digest = hashlib.sha256(package.read_bytes()).hexdigest()
+    write(f.patches, {"source": f"suites=none\npinned=7.3.4-1\nsha256={digest}\n"})
+    write(f.ksrc, {"block/foo.c": "nothing that a mail knows\n"})
+    pack(f, f.root / "build/cache")
+    (f.root / "build/cache/linux-source-7.3.version").write_text("7.3.5-1\n")
+    env = {"KSRC": "", "DEBIAN_MIRROR": f"file://{mirror}", "DEBIAN_SECURITY": "file:///none"}
+    text = f.ok("tree", **env)
+    for word in ("rejected in block/foo.c", "7.3.5-1 does not take the series", "7.3.4-1)"):
+        assert word in text, text
+    assert "7.3.4-1" in f.git("log", "-1", "--format=%s", "base")
+    write(f.patches, {"0001-foo-count.patch": MAILS["0001-foo-count.patch"].replace(
+        "-int line10", "-int line99")})
+    f.refused("tree", words=["does not apply"], **env)
+
+
+def tarball_is_the_source(f):
+    """The way without KSRC, and that an ignored file of the archive is kept."""
+    shutil.rmtree(f.tree)
+    write(f.ksrc, {"block/kept.o": "part of the release\n",
+                   ".gitignore": KERNEL[".gitignore"] + DEBIAN_RULE})
+    cache = f.root / "build/cache"
+    pack(f, cache)
+    f.refused("tree", KSRC="", words=["linux-source-7.3.tar.xz", "KSRC"])
+    (cache / "linux-source-7.3.version").write_text("7.3.4-1~test\n")
+    f.ok("tree", KSRC="")
+    assert "7.3.4-1~test" in f.git("log", "-1", "--format=%s", "base")
+    assert f.git("ls-files", "block/kept.o"), "an ignored file of the release was left out"
+    assert f.git("status", "--porcelain") == ""
+    tip = f.git("rev-parse", "HEAD")
+    f.ok("tree")
+    assert "unpack" not in f.ok("tree", KSRC=""), "unpacked once more"
+    assert f.git("rev-parse", "HEAD") == tip
+
+
+# --- interruption ------------------------------------------------------------
+
+def git_that_signals(f, command, signal):
+    """A directory with a git that signals series.py instead of doing command."""
+    fake = f.root / "fake"
+    write(fake, {"git": f'#!/bin/sh\ncase "$1" in {command}) kill -{signal} $PPID; sleep 0.3;; '
+                        f'esac\nexec "{shutil.which("git")}" "$@"\n'})
+    (fake / "git").chmod(0o755)
+    return f"{fake}:{os.environ['PATH']}"
+
+
+def interrupted_creation_leaves_nothing(f):
+    shutil.rmtree(f.tree)
+    for name in ("INT", "TERM"):
+        code, text = f.run("tree", PATH=git_that_signals(f, "reset", name))
+        assert code == 130 and "interrupted" in text, text
+        assert_no_tree(f)
+    code, _ = f.run("tree", PATH=git_that_signals(f, "reset", "KILL"))
+    assert code == -9 and not f.tree.exists()
+    time.sleep(3)       # for git, which was not killed, to end
+    f.ok("tree")
+    tree_has_the_series(f)
+    assert not [p for p in (f.root / "build").iterdir() if "new" in p.name]
+
+
+def interrupted_update_is_finished(f):
+    write(f.root, {"block/policy.c": "int policy = 2;\n"})
+    code, _ = f.run("tree", PATH=git_that_signals(f, "checkout", "KILL"))
+    assert code == -9
+    time.sleep(0.5)
+    f.ok("tree")
+    assert (f.tree / "block/policy.c").read_text() == "int policy = 2;\n"
+    assert f.git("status", "--porcelain") == ""
+
+
+def assert_no_tree(f):
+    left = sorted(p.name for p in (f.root / "build").iterdir() if p.name != ".series.lock")
+    assert not left, f"left behind: {left}"
+
+
+# --- refresh -----------------------------------------------------------------
+
+def refresh_without_commits_changes_no_content(f):
+    tree = f.head_tree()
+    f.ok("refresh")
+    assert f.head_tree() == tree
+    text = f.read("patches/7.3/series")
+    assert "# the file's own comment\n\n# fixes first\n[batching]" in text, text
+    assert "[policy]\n# two hooks\n0002" in text, text
+    before = state(f.root / "patches")
+    f.ok("refresh")
+    assert state(f.root / "patches") == before, "a second refresh is no no-op"
+
+
+def refresh_round_trip(f):
+    foo = (f.tree / "block/foo.c").read_text()
+    f.commit("foo: one more\n\nIt is\nneeded.", {"block/foo.c": foo.replace("line5;", "five;"),
+                                                  "block/more.c": "int more;\n"})
+    f.commit("policy: fix", {"block/policy.c": "int policy = 3;\n"})
+    tree = f.head_tree()
+    text = f.ok("refresh")
+    assert "folded 'policy: fix' into 'foo: a policy for \u00fcber'" in text, text
+    assert "equals" in text and f.head_tree() == tree
+    assert f.read("block/policy.c") == "int policy = 3;\n"
+    assert f.read("block/more.c") == "int more;\n"
+    assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-a-policy-for-ber.patch",
+                              "0003-tools-show-the-policy.patch", "0004-foo-one-more.patch"]
+    more = f.read("patches/7.3/0004-foo-one-more.patch")
+    assert "\n\nIt is\nneeded.\n---\n block/foo.c | 2 +-\n" in more, more
+    assert "more.c" not in more and "Signed-off" not in more and "Dev" not in more, more
+    assert f.read("patches/7.3/series").endswith("0004-foo-one-more.patch \\\n\tblock/more.c\n")
+    f.ok("tree")
+    shutil.rmtree(f.tree)
+    f.ok("tree")
+    assert f.head_tree() == tree
+
+
+def refresh_takes_an_edited_commit(f):
+    """A rebase that edits, rewords and drops."""
+    f.git("checkout", "-q", "-B", "series", "base")
+    f.git("cherry-pick", "section/batching")
+    foo = (f.tree / "block/foo.c").read_text()
+    f.commit("foo: count", {"block/foo.c": foo.replace("int count;", "long count;")}, "--amend")
+    f.git("cherry-pick", MADE + "~1")
+    f.git("commit", "-q", "--amend", "-m", "foo: reworded")
+    tree = f.head_tree()
+    f.ok("refresh")
+    assert f.head_tree() == tree
+    assert "+long count;" in f.read("patches/7.3/0001-foo-count.patch")
+    assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-reworded.patch"]
+    assert not (f.root / "tools/policy.sh").exists()
+    assert f.git("rev-parse", "section/batching") == f.git("rev-parse", "series~1"), "section lost"
+
+
+def refresh_sections(f):
+    f.commit("perf: new\n\nWhy.\n\nSection: speed", {"tools/speed.c": "int s;\n"})
+    f.ok("refresh")
+    assert f.git("rev-parse", "section/speed") == f.git("rev-parse", "series")
+    assert "Section" not in f.git("log", "-1", "--format=%B")
+    assert f.git("log", "-1", "--format=%b") == "Why."
+    f.commit("late\n\nSection: batching", {"tools/late.c": "int s;\n"})
+    f.refused("refresh", words=["late", "batching"])
+
+
+def refresh_removes_deleted_files(f):
+    f.git("rm", "-q", "block/stat.h")
+    f.git("commit", "-q", "-m", "stat: no header")
+    f.ok("refresh")
+    assert not (f.root / "block/stat.h").exists()
+    assert "stat.h" not in f.read("patches/7.3/series")
+
+
+def refresh_refuses_conflicting_rooms(f):
+    write(f.root, {"block/policy.c": "int rooms;\n"})
+    f.commit("policy: fix", {"block/policy.c": "int tree;\n"})
+    before = state(f.root / "patches")
+    f.refused("refresh", words=["block/policy.c"])
+    assert f.read("block/policy.c") == "int rooms;\n"
+    assert state(f.root / "patches") == before
+    write(f.root, {"block/policy.c": "int tree;\n"})
+    f.ok("refresh")
+
+
+def refresh_refuses_conflicting_removal(f):
+    write(f.root, {"block/stat.h": "int rooms;\n"})
+    f.git("rm", "-q", "block/stat.h")
+    f.git("commit", "-q", "-m", "stat: no header")
+    f.refused("refresh", words=["block/stat.h"])
+
+
+def refresh_refuses_to_replace_an_unlisted_file(f):
+    write(f.root, {"block/more.c": "int rooms;\n"})
+    f.commit("more", {"block/more.c": "int tree;\n"})
+    f.refused("refresh", words=["block/more.c"])
+    assert f.read("block/more.c") == "int rooms;\n"
+
+
+def refresh_keeps_newer_rooms(f):
+    write(f.root, {"block/stat.c": "int rooms;\n"})
+    f.commit("policy: fix", {"block/policy.c": "int tree;\n"})
+    text = f.ok("refresh")
+    assert "newer edits" in text, text
+    assert f.read("block/stat.c") == "int rooms;\n" and f.read("block/policy.c") == "int tree;\n"
+    assert (f.tree / "block/stat.c").read_text() == "int rooms;\n"
+
+
+def refresh_three_way_on_mails(f):
+    first = f.patches / "0001-foo-count.patch"
+    first.write_text(first.read_text().replace("Because.", "For a better reason."))
+    foo = (f.tree / "block/foo.c").read_text()
+    f.commit("foo: one more", {"block/foo.c": foo.replace("line5;", "five;")})
+    f.ok("refresh")
+    assert "For a better reason." in f.git("log", "-1", "--format=%b", "section/batching")
+    first.write_text(first.read_text().replace("+int count;", "+int rooms;"))
+    f.git("checkout", "-q", "-B", "series", "section/batching")
+    f.commit("foo: count", {"block/foo.c": foo.replace("int count;", "int tree;")}, "--amend")
+    f.refused("refresh", words=["0001-foo-count.patch"])
+
+
+def refresh_refuses_what_makes_no_series(f):
+    write(f.tree, {"block/foo.c": "mine\n"})
+    f.refused("refresh", words=["uncommitted"])
+    f.git("commit", "-q", "-a", "-m", "fixup! foo: count")
+    f.refused("refresh", words=["autosquash"])
+    f.git("commit", "-q", "--amend", "-m", "x\n\nA table:\n--- cut\nlost")
+    f.refused("refresh", words=["would not survive a mail"])
+    write(f.patches, {"series": SERIES.replace("0003-tools.patch tools/policy.sh\n", "")})
+    f.refused("refresh", words=["series was edited"])
+    f.git("reset", "-q", "--hard", MADE)
+    f.refused("refresh", words=["no new commits", "make tree"])
+
+
+def refresh_fills_an_empty_series(f):
+    write(f.patches, {"series": "[batching]\n\n[policy]\n"})
+    f.ok("tree")
+    f.commit("first", {"block/stat.c": "int stat;\n"})
+    f.commit("second\n\nSection: policy", {"block/policy.c": "int policy;\n"})
+    f.ok("refresh")
+    assert f.read("patches/7.3/series") == (
+        "[batching]\n0001-first.patch \\\n\tblock/stat.c\n\n"
+        "[policy]\n0002-second.patch \\\n\tblock/policy.c\n")
+
+
+# --- a series for another kernel ----------------------------------------------
+
+def another(f):
+    """Linux 6.12 has three lines more on top. Its series numbers the second mail
+    anew and has no mail of its own."""
+    f.ok("refresh")  # gives the mails of 7.3 their names
+    f.ksrc = f.root.parent / "ksrc-6.12"
+    write(f.ksrc, {**KERNEL, "Makefile": "VERSION = 6\nPATCHLEVEL = 12\n",
+                   "block/foo.c": "int a;\nint b;\nint c;\n" + KERNEL["block/foo.c"]})
+    f.first, f.patches = f.patches, f.root / "patches/6.12"
+    covers = {path.name: path.read_text().replace("7.3", "6.12")
+              for path in f.first.glob("*.cover")}
+    write(f.patches, {**covers, "series": f.read("patches/7.3/series").replace("0002", "0009")})
+    f.tree, f.mails = f.root / "build/6.12/linux-6.12", f.root / "build/6.12/series-6.12"
+    f.extra = {"KVER": "6.12", "KSRC": str(f.ksrc)}
+
+
+def shared_mails_move_their_hunks(f):
+    another(f)
+    f.ok("tree")
+    foo = (f.tree / "block/foo.c").read_text().splitlines()
+    assert foo[12] == "int count;" and foo[22] == "int pol;", foo
+    f.ok("export")
+    f.ok("verify")
+    text = (f.mails / "batching/0001-foo-count.patch").read_text()
+    assert "@@ -10,7 +10,7 @@" in text, text
+
+
+def shared_mails_are_not_kept_twice(f):
+    another(f)
+    moved = hook(10, "int line10;", "int count;").replace("-7,7 +7,7", "-10,7 +10,7")
+    write(f.patches, {"0001-foo-count.patch": mail("foo: count", moved)})
+    f.ok("tree")
+    made, before = f.git("rev-parse", MADE), state(f.first)
+    text = f.ok("refresh")
+    assert "removed patches/6.12/0001-foo-count.patch" in text and "wrote" not in text, text
+    assert not f.list_mails() and state(f.first) == before
+    assert "0002-foo-a-policy-for-ber.patch" in f.read("patches/6.12/series")
+    f.ok("tree")
+    assert "removed" not in f.ok("refresh") and f.git("rev-parse", MADE) == made
+
+
+def shared_mails_part_when_they_differ(f):
+    """One by its message, the next by a hunk; the third stays shared."""
+    another(f)
+    f.ok("tree")
+    before, foo = state(f.first), (f.tree / "block/foo.c").read_text()
+    f.git("checkout", "-q", "-B", "series", "section/batching")
+    f.git("commit", "-q", "--amend", "-m", "foo: count\n\nFor 6.12.")
+    write(f.tree, {"block/foo.c": foo.replace("int pol;", "int older;")})
+    f.git("checkout", f"{MADE}~1", "--", "block/policy.c")
+    f.git("commit", "-q", "-a", "-C", f"{MADE}~1")
+    f.git("cherry-pick", MADE)
+    tree = f.head_tree()
+    f.ok("refresh")
+    assert f.head_tree() == tree and state(f.first) == before
+    assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-a-policy-for-ber.patch"]
+    assert "\n\nFor 6.12.\n" in (f.patches / "0001-foo-count.patch").read_text()
+    assert "+int older;" in (f.patches / "0002-foo-a-policy-for-ber.patch").read_text()
+    shutil.rmtree(f.tree)
+    f.ok("tree")
+    assert f.head_tree() == tree
+
+
+def shared_mails_that_do_not_fit(f):
+    """Context must match, and so must one name; the message says where to look."""
+    another(f)
+    foo, own = (f.ksrc / "block/foo.c").read_text(), "6.12/0009-foo-a-policy-for-ber.patch"
+    write(f.ksrc, {"block/foo.c": foo.replace("int line22;", "int other;")})
+    f.refused("tree", words=["does not apply", own, "block/foo.c",
+                             "7.3/0002-foo-a-policy-for-ber.patch"])
+    write(f.first, {"0007-foo-a-policy-for-ber.patch": ""})
+    f.refused("tree", words=[own, "there or in 7.3"])
+
+
+# --- export and verify -------------------------------------------------------
+
+def export_and_am_make_the_tree(f):
+    f.ok("export")
+    text = f.ok("verify")
+    assert "ok: git am of 3 mails" in text, text
+    names = sorted(str(p.relative_to(f.mails)) for p in f.mails.rglob("*.patch"))
+    assert names[:2] == ["batching/0000-cover-letter.patch", "batching/0001-foo-count.patch"]
+    assert len(names) == 5 and names[3].startswith("policy/0001-"), names
+    first, second = ((f.mails / s / "0000-cover-letter.patch").read_text()
+                     for s in ("batching", "policy"))
+    assert "Subject: [PATCH 0/1] foo: counting\n" in first and "Why we count." in first, first
+    assert "block/stat.c |" in first and "base-commit: " in first
+    assert "prerequisite-patch-id" not in first and "prerequisite-patch-id" in second, second
+    assert "[RFC PATCH 0/2] foo: a policy\n" in second and "Why \u00fc matters." in second, second
+    assert "[RFC PATCH 2/2] tools: show" in (f.mails / names[-1]).read_text(), names
+    for path in f.mails.rglob("*.patch"):
+        text = path.read_text()
+        assert "HERE ***" not in text and "Signed-off-by" not in text
+        assert "From: plug_policy series <plug-policy@example.invalid>\n" in text, text
+    again = state(f.mails)
+    f.ok("export")
+    assert {n: s[2] for n, s in again.items()} == {n: s[2] for n, s in state(f.mails).items()}
+    assert "export/" not in f.git("branch")
+
+
+def export_from_the_sender(f):
+    f.ok("export", "--from", "Ada Example <ada@example.invalid>")
+    for path in f.mails.rglob("*.patch"):
+        text = path.read_text()
+        assert "From: Ada Example <ada@example.invalid>\n" in text and "plug-policy@" not in text
+    f.ok("verify")
+    f.ok("export", FROM="Bob <bob@example.invalid>")
+    assert "From: Bob <" in (f.mails / "batching/0001-foo-count.patch").read_text()
+    f.refused("export", FROM="Bob", words=["Bob", "Name <mail@host>"])
+
+
+def export_refusals(f):
+    f.ok("export")
+    before = state(f.mails)
+    (f.patches / "policy.cover").rename(f.patches / "away")
+    f.refused("export", words=["policy.cover"])
+    (f.patches / "away").rename(f.patches / "policy.cover")
+    f.refused("export", "--out", str(f.patches), words=["no export"])
+    write(f.root, {"block/policy.c": "int policy = 4;\n"})
+    f.refused("export", words=["older than the series", "make tree"])
+    mail3 = f.patches / "0003-tools.patch"
+    mail3.write_text(mail3.read_text().replace("Because.", "Signed-off-by: X <x@example.invalid>"))
+    f.ok("tree")
+    f.refused("export", words=["Signed-off-by"])
+    assert state(f.mails) == before, "a refused export replaced the mails"
+
+
+def verify_finds_differences(f):
+    f.ok("export")
+    mail1 = f.mails / "batching/0001-foo-count.patch"
+    good = mail1.read_text()
+    mail1.write_text(good.replace("+int count;", "+int other;"))
+    f.refused("verify", words=["block/foo.c"])
+    mail1.write_text(good.replace("Because.", "Whyever."))
+    f.refused("verify", words=["message", "foo: count"])
+    mail1.write_text(good.replace("-int line10;", "-int line77;"))
+    f.refused("verify", words=["git am", "batching"])
+    shutil.rmtree(f.mails / "policy")
+    mail1.write_text(good)
+    f.refused("verify", words=["make series"])
+    assert not [p for p in (f.root / "build").iterdir() if p.name.startswith("verify-")]
+
+
+def each_section_has_an_mbox(f):
+    f.ok("export")
+    box = (f.mails / "policy.mbox").read_text()
+    assert box.count("\nFrom: plug_policy series") == 2, box
+    assert "PATCH 1/2]" in box and "PATCH 2/2]" in box and "PATCH 0/2]" not in box, box
+    f.git("reset", "-q", "--hard", "section/batching")
+    f.git("am", "-q", str(f.mails / "policy.mbox"))
+    assert f.head_tree() == f.git("rev-parse", "section/policy^{tree}")
+
+
+def covers_say_what_they_apply_on(f):
+    cover = f.patches / "policy.cover"
+    good = cover.read_text()
+    for text, words in ((good.replace("Applies on: batching", ""), ["one line 'Applies on:"]),
+                        (good.replace("batching", "later"), ["'later'", "batching"])):
+        cover.write_text(text)
+        f.refused("export", words=["policy.cover", *words])
+    cover.write_text(good)
+
+
+def verify_takes_covers_at_their_word(f):
+    """A hunk beside one of the section before needs that section."""
+    mail2 = f.patches / "0002-foo-policy.patch"
+    near = hook(12, "int line12;", "int pol;").replace(" int line10;", " int count;")
+    mail2.write_text(mail("foo: a policy for \u00fcber", near))
+    f.ok("tree")
+    f.ok("export")
+    f.ok("verify")
+    assert f.git("rev-parse", "refs/stacks/policy^{tree}") == f.head_tree()
+    assert f.git("diff", "refs/stacks/batching", "section/batching") == ""
+    cover = f.patches / "policy.cover"
+    cover.write_text(cover.read_text().replace("on: batching", "on: Linux 7.3"))
+    f.refused("verify", words=["policy on what its cover says", "block/foo.c"])
+    assert "stacks/policy" not in f.git("for-each-ref")
+
+
+def onto_says_what_another_tree_takes(f):
+    f.ok("export")
+    other = f.root / "other"
+    write(other, KERNEL)
+    before = state(other)
+    text = f.ok("onto", str(other))
+    assert "ok  batching\n" in text and "ok  policy\n" in text and "alone" in text, text
+    assert state(other) == before, "the other tree was written to"
+    moved = KERNEL["block/foo.c"].replace("int line20;", "int moved;")
+    write(other, {"block/foo.c": moved})
+    text = f.refused("onto", str(other), words=["no  policy: policy/0001-", "block/foo.c:17"])
+    assert "ok  batching\n" in text, text
+    f.refused("onto", str(f.root / "none"), words=["no kernel source tree"])
+
+
+TESTS = [value for value in list(globals().values()) if callable(value)
+         and getattr(value, "__code__", None) and value.__code__.co_varnames[:1] == ("f",)
+         and value.__code__.co_argcount == 1 and not value.__name__.startswith("assert_")]
+
+
+def run_test(test, template):
+    with tempfile.TemporaryDirectory(prefix="series-") as tmp:
+        shutil.copytree(template, tmp, symlinks=True, dirs_exist_ok=True)
+        try:
+            test(Fixture(Path(tmp)))
+        except Exception:  # pylint: disable=broad-except # every kind is a failure
+            return traceback.format_exc()
+    return ""
+
+
+def main():
+    common.heed_signals()
+    wanted = sys.argv[1:]
+    report = tap.Report()
+    with tempfile.TemporaryDirectory(prefix="series-") as tmp:
+        fixture = Fixture(Path(tmp))
+        fixture.fill()
+        code, text = fixture.run("tree")
+        if code:
+            report.check(False, "series.py tree", text)
+            report.exit()
+        for test in TESTS:
+            if not wanted or test.__name__ in wanted:
+                trouble = run_test(test, tmp)
+                report.check(not trouble, test.__name__, trouble)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of what the packages hold, without a kernel: that documents, manual
+and examples agree, and that installing them changes nothing."""
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+import textwrap
+import unittest
+from unittest import mock
+
+import kernel
+import packages
+import tools_package
+
+
+def read(*parts):
+    """A file of ours."""
+    with open(os.path.join(*parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def example(after):
+    """The literal block of plug-policy.rst that follows some words."""
+    text = read(tools_package.DOCUMENTS, "plug-policy.rst").partition(after)[2]
+    return textwrap.dedent(re.search(
+        r"::\n\n((?:\t.*\n|\n(?=\t))+)", text)[1])
+
+
+def comments(text):
+    """What is commented out, without what explains it."""
+    return "".join(line[1:] + "\n" for line in text.splitlines()
+                   if re.match(r"#(\S|  )", line))
+
+
+def options(text):
+    """The long options that a text names."""
+    return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
+
+
+class Examples(unittest.TestCase):
+    """For udev and tmpfiles."""
+
+    def setUp(self):
+        self.rule = comments(read(tools_package.PACKAGING, "60-plug-policy.rules"))
+
+    def test_rule_of_document(self):
+        self.assertEqual(self.rule, example("60-plug-policy.rules``"))
+
+    def test_all_is_commented_out(self):
+        for name in "60-plug-policy.rules", "tmpfiles.conf":
+            for line in read(tools_package.PACKAGING, name).splitlines():
+                self.assertRegex(line, "^(#|$)", name)
+
+
+class Manual(unittest.TestCase):
+    """The pages know what the programs take."""
+
+    def compare(self, program, page, verbs=()):
+        said = "".join(subprocess.run(
+            [os.path.join(tools_package.TOOLS, program), *words, "--help"],
+            text=True, check=True, stdout=subprocess.PIPE).stdout
+                       for words in [()] + [(verb,) for verb in verbs])
+        text = read(tools_package.TOOLS, "man", page)
+        # another program's, in bold, as in ".B plugbench --restore"
+        others = r"^\.B (?!%s)plug.*" % re.escape(program)
+        self.assertEqual(options(said) - {"--"},
+                         options(re.sub(others, "", text, flags=re.M)))
+
+    def test_plugstat(self):
+        self.compare("plugstat", "plugstat.8")
+
+    def test_plugbench(self):
+        self.compare("plugbench", "plugbench.8")
+
+    def test_plugroll(self):
+        self.compare("plugroll", "plugroll.8",
+                     ("list", "try", "keep", "undo", "apply"))
+
+    def test_plugtrace(self):
+        self.compare("plugtrace-perf", "plugtrace.8")
+
+
+class Lintian(unittest.TestCase):
+    """Which of its errors count."""
+
+    def test_errors(self):
+        """kbuild's modules lie where Debian 13 has a link; the rest is ours."""
+        ours = "E: plug-policy-tools: missing-dependency-on-libc [usr/bin/x]"
+        self.assertEqual(packages.lint_errors(
+            "W: linux-image: no-manual-page [x]\n"
+            "E: linux-image: aliased-location [lib/]\n" + ours + "\n"), [ours])
+
+
+class Package(unittest.TestCase):
+    """Of the tools, and the names of the kernel's."""
+
+    def build(self, umask):
+        with tempfile.TemporaryDirectory() as where, \
+                mock.patch.object(kernel, "BUILD", where):
+            old = os.umask(umask)
+            try:
+                with open(tools_package.build("deb"), "rb") as deb:
+                    return hashlib.sha256(deb.read()).hexdigest()
+            finally:
+                os.umask(old)
+
+    def test_reproducible(self):
+        self.assertEqual(self.build(0o022), self.build(0o077))
+
+    def test_flavour_of_a_file(self):
+        with tempfile.NamedTemporaryFile(suffix="_My.config") as file:
+            flavour = packages.Flavour(file.name, "deb")
+        self.assertRegex(flavour.local, "^-plug-policy-[a-z0-9.+-]*-my.config$")
+
+    def test_unknown_flavour(self):
+        with self.assertRaisesRegex(kernel.BuildError,
+                                    "accepted are lean and cloud"):
+            packages.Flavour("fat", "deb")

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""No document, comment or message names a file that is not there, and "make
+help" has every verb."""
+import glob
+import os
+import re
+import subprocess
+import unittest
+
+import kernel
+
+DOCUMENT = re.compile(r"\.(md|rst|[1-8]|txt)$|^MAINTAINERS$|^Documentation/")
+# The kernel has these, too; the last group is ours alone.
+OURS = r"lab|patches|tools/block|tools/testing/selftests/block-plug|\.ci"
+PLACES = r"block|include|lib|scripts|Documentation|" + OURS
+# A letter, or what the shell takes for several
+ONE = r"[\w*/]|\{[\w.*,-]+\}|\[\w+\]"
+PATH = r"(?<![\w/.$}<>-])((?:%%s)/(?:(?:[.-]|%s)*(?:%s))?)" % (ONE, ONE)
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)$", re.M)
+NAME = re.compile(r"`([\w.-]+\.(?:py|sh|ini|md|rst))`")
+
+
+def tracked():
+    """Files of this repository, or about to be."""
+    text = subprocess.run(
+        ["git", "-C", kernel.ROOT, "ls-files", "--cached", "--others",
+         "--exclude-standard"], check=True, text=True,
+        stdout=subprocess.PIPE).stdout
+    return [name for name in text.splitlines()
+            if os.path.isfile(os.path.join(kernel.ROOT, name))]
+
+
+def braces(path):
+    """a{b,c} as the shell would have it."""
+    match = re.search(r"\{([^{}]*)\}", path)
+    return [one for word in match[1].split(",") for one in braces(
+        path[:match.start()] + word + path[match.end():])] if match else [path]
+
+
+def exists(path, *tops):
+    """Does a path, or pattern, name anything below one of these? NAME is one
+    that the reader chooses."""
+    return all(any(glob.glob(os.path.join(top, one)) for top in tops)
+               for one in braces(path.replace("NAME", "*")))
+
+
+def anchors(text):
+    """What a link into a markdown page can name."""
+    heads = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-")
+            for head in heads}
+
+
+def dead_paths(text, places=PLACES):
+    """Paths from the top that lead nowhere; those that can be the kernel's
+    count only if its tree is there."""
+    has_tree = os.path.isdir(kernel.TREE)
+    return [path for path in re.findall(PATH % places, text)
+            if (has_tree or re.match(OURS, path))
+            and not exists(path, kernel.ROOT, kernel.TREE)]
+
+
+def dead_links(text, where):
+    """Links of a markdown page in a directory, but for those to the world."""
+    dead = []
+    for target in map("".join, LINK.findall(text)):
+        path, _, anchor = target.partition("#")
+        file = os.path.join(where, path)
+        if re.match(r"\w+:", target):
+            continue
+        if path and not os.path.exists(file):
+            dead.append(target)
+        elif anchor and path.endswith((".md", "")):
+            if path:
+                with open(file, encoding="utf-8") as other:
+                    dead += [target] * (anchor not in anchors(other.read()))
+            else:
+                dead += [target] * (anchor not in anchors(text))
+    return dead
+
+
+class Paths(unittest.TestCase):
+    """Of files, in what people read."""
+
+    def setUp(self):
+        self.names = tracked()
+        self.texts = {}
+        for name in self.names:
+            # mails and figures are made; tests have paths of their own
+            if not name.endswith((".patch", ".json", ".svg")) \
+                    and "/test" not in name:
+                with open(os.path.join(kernel.ROOT, name),
+                          encoding="utf-8") as text:
+                    self.texts[name] = text.read()
+        self.documents = {name: text for name, text in self.texts.items()
+                          if DOCUMENT.search(name)}
+
+    def test_paths(self):
+        """All those in documents; in programs, those of ours."""
+        for name, text in self.texts.items():
+            places = PLACES if name in self.documents else OURS + "|scripts"
+            with self.subTest(name):
+                self.assertEqual(dead_paths(text, places), [])
+
+    def test_links(self):
+        """Of markdown pages."""
+        for name, text in self.documents.items():
+            if name.endswith(".md"):
+                with self.subTest(name):
+                    self.assertEqual(dead_links(text, os.path.dirname(
+                        os.path.join(kernel.ROOT, name))), [])
+
+    def test_names(self):
+        """Of files without their directory."""
+        known = set(map(os.path.basename, self.names))
+        for name, text in self.documents.items():
+            with self.subTest(name):
+                self.assertEqual(set(NAME.findall(text)) - known, set())
+
+    def test_dead_ones_are_found(self):
+        """The check itself can fail."""
+        text = ("see `lab/none/`, lab/bench/*.none, tools/block/{plugstat,none}"
+                " and [x](none.md), [y](#none), [README](README.md#none)")
+        self.assertEqual(dead_paths(text), [
+            "lab/none/", "lab/bench/*.none", "tools/block/{plugstat,none}"])
+        self.assertEqual(dead_links(text, kernel.ROOT),
+                         ["none.md", "#none", "README.md#none"])
+        good = "[x](#a-b-c) lab/bench/, tools/block/{plugstat,plugroll}\n# A `b`: c"
+        self.assertEqual(dead_paths(good) + dead_links(good, "/"), [])
+
+
+class Help(unittest.TestCase):
+    """make help"""
+
+    def test_verbs(self):
+        """Each is in it once, and each that is in it can be made."""
+        with open(os.path.join(kernel.ROOT, "Makefile"),
+                  encoding="utf-8") as text:
+            phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", text.read(), re.M)
+        said = subprocess.run(["make", "-s", "-C", kernel.ROOT, "help"],
+                              check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        self.assertEqual(
+            sorted(re.findall(r"^  (\S+)", said, re.M)),
+            sorted(set(phony[1].replace("\\", "").split()) - {"help"}))
+        self.assertLess(max(map(len, said.splitlines())), 80)

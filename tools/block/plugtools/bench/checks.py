@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What plugbench looks at before it changes anything."""
+import os
+import shutil
+import subprocess
+import time
+
+from ..core.disks import uses
+from ..core.system import active, names_in, read, refuse_special, rooted, say
+from ..core.terminal import paint
+from .fio import fio_command
+
+CHECK_SECONDS = 20              # for fio to parse its options
+
+
+class Checks:
+    """What was looked at before anything is measured."""
+
+    def __init__(self):
+        self.found = []
+
+    def add(self, level, text):
+        """One of ok, warn, error."""
+        self.found.append((level, text))
+
+    def texts(self, level):
+        """All findings of a level."""
+        return [text for one, text in self.found if one == level]
+
+    def show(self, everything):
+        """Print them: what is not well, or all."""
+        for level, text in self.found:
+            if everything or level != "ok":
+                say("  %s %s" % (paint("%-6s" % (level + ":"), {
+                    "warn": "warning", "error": "bad"}.get(level)), text))
+
+
+def own(plan, leg):
+    """Which leg is meant, where there are several: "nvme0c1n1: "."""
+    return "" if leg is plan.disk else leg.name + ": "
+
+
+def check_permission(plan, _args, checks):
+    """Settings must be writable and the disk readable."""
+    knobs = [leg.path("queue/plug_policy" if leg.has_knob()
+                      else "queue/nomerges") for leg in plan.legs]
+    locked = [knob for knob in knobs if not os.access(knob, os.W_OK)]
+    if locked:
+        checks.add("error", "cannot write %s: run as root" % locked[0])
+    elif not os.access(plan.disk.node, os.R_OK):
+        checks.add("error", "cannot read %s: run as root" % plan.disk.node)
+    else:
+        checks.add("ok", "permission to read the disk and set its policy")
+
+
+def check_tools(plan, _args, checks):
+    """fio, and io_uring unless only libaio is asked for."""
+    if not shutil.which("fio"):
+        checks.add("error", "fio is not installed (Debian: apt install fio)")
+    engines = {one.engine for one in plan.workloads.values()}
+    disabled = read(rooted("/proc/sys/kernel/io_uring_disabled"), "0")
+    if "io_uring" in engines and disabled == "2":
+        checks.add("error", "io_uring is off: sysctl "
+                            "kernel.io_uring_disabled=0, or --workloads "
+                            "libaio-rand4k-s32")
+
+
+def check_jobfile(plan, args, checks):
+    """fio's own word on a job file."""
+    if not args.jobfile or not shutil.which("fio"):
+        return
+    name = next(iter(plan.workloads))
+    command = fio_command(plan, name, 1, 1)
+    command.insert(1, "--parse-only")   # behind a job it would come too late
+    done = subprocess.run(command, check=False, capture_output=True,
+                          text=True, timeout=CHECK_SECONDS)
+    if done.returncode:
+        text = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
+        checks.add("error", "fio does not take %s: %s"
+                   % (args.jobfile, text[0]))
+
+
+def check_policy(plan, _args, checks):
+    """Its state, to be restored."""
+    for leg in plan.legs:
+        if leg.has_knob():
+            checks.add("ok", "%sblk-mq disk with plug_policy: %s" % (
+                own(plan, leg), leg.get("queue/plug_policy")))
+        else:
+            checks.add("warn", "this kernel has no plug_policy: what it does "
+                               "is called \"always\"")
+
+
+def check_scheduler(plan, args, checks):
+    """With an elevator every policy does as "always"."""
+    for leg in plan.legs:
+        offered = leg.get("queue/scheduler", "none") or "none"
+        now, which = active(offered), own(plan, leg)
+        if now == "none":
+            checks.add("ok", which + "no I/O scheduler")
+        elif args.keep_scheduler:
+            checks.add("warn", "%sscheduler %s is kept: with it every policy "
+                               "does as \"always\"" % (which, now))
+        elif "none" in names_in(offered):
+            checks.add("warn", "%sscheduler %s makes every policy do as "
+                               "\"always\": none during the run, then %s again"
+                       % (which, now, now))
+        else:
+            checks.add("error", "%sscheduler %s makes every policy do as "
+                                "\"always\", and none is not on offer (%s); "
+                                "--keep-scheduler measures nevertheless"
+                       % (which, now, offered))
+
+
+def check_queue(plan, _args, checks):
+    """iostats and nomerges, which are set for the run."""
+    for leg in plan.legs:
+        for name, wanted in (("iostats", "1"), ("nomerges", "0")):
+            now = leg.get("queue/" + name)
+            if now == wanted:
+                checks.add("ok", "%s%s is %s" % (own(plan, leg), name, wanted))
+            elif name == "nomerges" and len(plan.merges) > 1:
+                checks.add("warn", "%snomerges is %s: measured so and with 0, "
+                                   "then %s again" % (own(plan, leg), now,
+                                                      now))
+            else:
+                checks.add("warn", "%s%s is %s: %s during the run, then %s "
+                                   "again" % (own(plan, leg), name,
+                                              now or "unknown", wanted, now))
+
+
+def check_governor(plan, _args, checks):
+    """A CPU that changes its clock blurs what is measured."""
+    now = read(rooted("/sys/devices/system/cpu/cpu%d/cpufreq/"
+                      "scaling_governor" % plan.cpu), "")
+    if now == "performance":
+        checks.add("ok", "governor of CPU %d is performance" % plan.cpu)
+    elif now:
+        checks.add("warn", "governor of CPU %d is %s, not performance: "
+                           "cpupower frequency-set -g performance"
+                   % (plan.cpu, now))
+    else:
+        checks.add("warn", "CPU %d has no frequency governor that can be "
+                           "read, as in virtual machines" % plan.cpu)
+
+
+def check_use(plan, args, checks):
+    """The load and the settings hit whoever uses the disk."""
+    found = uses(plan.disk)
+    for text in found:
+        if args.write:
+            checks.add("error", "--write refused, nothing was written: "
+                                + text)
+        elif args.force:
+            checks.add("warn", text + ": it feels the load and the settings, "
+                                      "and disturbs the result")
+        else:
+            checks.add("error", text + ", and whoever uses it would feel the "
+                                       "load; --force measures nevertheless")
+    if args.write and plan.disk.get("ro") == "1":
+        checks.add("error", "--write refused: the disk is read-only")
+    elif not found:
+        checks.add("ok", "not mounted, not in use")
+
+
+def check_idle(plan, _args, checks):
+    """I/O of others shows in the count of requests."""
+    if checks.texts("error"):
+        return
+    before = sum(leg.completed() for leg in plan.legs)
+    time.sleep(0.3)
+    others = sum(leg.completed() for leg in plan.legs) - before
+    if others:
+        checks.add("warn", "%d requests of others in 0.3 s: the result will "
+                           "be disturbed" % others)
+
+
+def check_output(plan, args, checks):
+    """What cannot be written must be known before, not after."""
+    for path in filter(None, (plan.json, args.html)):
+        where = os.path.dirname(os.path.abspath(path))
+        try:
+            refuse_special(path)
+            writable = os.access(where, os.W_OK)
+        except OSError:
+            writable = False
+        if not writable:
+            checks.add("error", "cannot write %s" % path)
+
+
+CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
+          check_scheduler, check_queue, check_governor, check_use,
+          check_output, check_idle]
+
+
+def check_null(_plan, _args, checks):
+    """What --null will need."""
+    if os.geteuid() and not rooted(""):
+        checks.add("error", "cannot make a disk: run as root")
+    else:
+        checks.add("ok", "null_blk is loaded for the run, if it is not there, "
+                         "and a disk made")
+
+
+# of a disk that is yet to be made
+EARLY = [check_null, check_tools, check_jobfile, check_governor, check_output]
+
+
+def run_checks(plan, args):
+    """All of them."""
+    checks = Checks()
+    for check in CHECKS if plan.disk.there() else EARLY:
+        check(plan, args, checks)
+    return checks

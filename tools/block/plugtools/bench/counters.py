@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What plugbench counts beside fio: perf's events, doorbells, group sizes."""
+import contextlib
+import glob
+import os
+import re
+import shutil
+
+from ..core.policy import effect
+from ..core.system import read
+from ..stat.source import doorbells_in, doorbells_of
+
+TIMED_EVENTS = ["instructions", "cycles", "cache-misses", "context-switches"]
+UNPLUG_EVENT = "block:block_unplug"
+
+
+def learnt(legs):
+    """{hardware queue: what its debugfs file says of "adaptive"}."""
+    return {path: read(path, "") for leg in legs
+            for path in glob.glob(leg.debug("hctx*/plug_adaptive"))}
+
+
+def group(before, after):
+    """Mean group size of the hardware queues that have learnt meanwhile."""
+    found = [re.search(r"^group (\d+)$", text, re.MULTILINE)
+             for path, text in after.items() if text != before.get(path)]
+    sizes = [int(match.group(1)) for match in found if match]
+    return round(sum(sizes) / len(sizes), 3) if sizes else None
+
+
+def fallback(leg):
+    """Why a disk does not do as set: "elevator"; "" if it does."""
+    told = effect(leg)
+    return told.why if told.force != told.mode and told.force else ""
+
+
+def perf_values(text):
+    """{event: count} of perf stat -x,: what was not counted is left out."""
+    found = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) < 3 or not fields[0].isdigit():
+            continue
+        # a hybrid CPU says cpu_core/cycles/ and cpu_atom/cycles/
+        event = re.sub(r"^cpu_\w+/(.*)/$", r"\1", fields[2])
+        event = re.sub(r":[ukhGHpPS]+$", "", event)
+        found[event] = found.get(event, 0) + int(fields[0])
+    return found
+
+
+class Perf:
+    """Counts events of a command, as far as perf can here."""
+
+    def __init__(self, directory):
+        self.output = os.path.join(directory, "perf")
+        self.events = []
+
+    def wrap(self, command, events):
+        """The command under perf, if there is anything to count."""
+        events = [event for event in events if event in self.events]
+        if not events:
+            return command
+        options = [word for event in events for word in ("-e", event)]
+        return ["perf", "stat", "-x,", "-o", self.output] + options + \
+            ["--"] + command
+
+    def counts(self):
+        """What the last one counted."""
+        found = perf_values(read(self.output, ""))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.output)
+        return found
+
+    def probe(self, run):
+        """Try the events one by one; what to say about it."""
+        if not shutil.which("perf"):
+            return "perf is not installed: no instructions, cycles, unplugs"
+        lacking = []
+        for event in TIMED_EVENTS + [UNPLUG_EVENT]:
+            self.events.append(event)
+            run(self.wrap(["true"], [event]))
+            if event not in self.counts():
+                self.events.remove(event)
+                lacking.append(event)
+        if lacking:
+            return "perf cannot count here: " + ", ".join(lacking)
+        return "perf counts all that is asked for"
+
+
+class Doorbells:
+    """The NVMe driver's count of doorbell writes, if it keeps one."""
+
+    def __init__(self, legs):
+        # two namespaces of a controller share its doorbells
+        self.files = sorted({doorbells_of(leg.controller()) for leg in legs})
+
+    def count(self):
+        """Doorbell writes of the I/O queues so far; None if a leg has none."""
+        found = [doorbells_in(read(file, "")) for file in self.files]
+        return sum(one[0] for one in found) if all(found) else None
+
+
+def can_count():
+    """A guess, before perf is tried, for the duration."""
+    return bool(shutil.which("perf"))

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0
+"""plugbench's runs: settings, fio, counters, records."""
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+
+from ..core.disks import open_exclusively
+from ..core.system import (EnvironmentProblem, Interrupted, active, duration,
+                           listing, per, read, say)
+from ..core.terminal import paint
+from . import fio
+from .children import Runner, Stop
+from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, fallback,
+                       group, learnt)
+from .plan import BASELINE, COUNT_SECONDS, WARM_SECONDS, run_seconds, schedule
+
+TELL_SECONDS = 30               # without a line, where there is no terminal
+GRACE_SECONDS = 60              # after which an fio that should end is killed
+
+
+# --- settings --------------------------------------------------------------
+
+def set_scheduler(leg, journal):
+    """No scheduler; what the switch resets is remembered."""
+    path = leg.path("queue/scheduler")
+    if active(read(path, "none")) in ("none", ""):
+        return
+    dependent = [leg.path("queue/iosched/" + name)
+                 for name in listing(leg.path("queue/iosched"))]
+    for name in ("nr_requests", "async_depth", "wbt_lat_usec"):
+        dependent.append(leg.path("queue/" + name))
+    for one in dependent:
+        with contextlib.suppress(OSError):
+            journal.remember(one)
+    journal.set(path, "none")
+
+
+def prepare(plan, args, journal):
+    """The settings that hold for all runs."""
+    for leg in plan.legs:
+        journal.set(leg.path("queue/nomerges"), "0")
+        journal.set(leg.path("queue/iostats"), "1")
+        if not args.keep_scheduler:
+            set_scheduler(leg, journal)
+
+
+def set_policy(leg, policy, journal, nomerges="0"):
+    """A policy of the file's with this nomerges, or the baseline.
+
+    By way of "always": "adaptive" forgets what it learnt of another workload.
+    """
+    baseline = policy == BASELINE
+    journal.set(leg.path("queue/nomerges"), "2" if baseline else nomerges)
+    if leg.has_knob():
+        journal.set(leg.path("queue/plug_policy"), "always")
+        if not baseline and policy != "always":
+            journal.set(leg.path("queue/plug_policy"), policy)
+
+
+# --- runs ------------------------------------------------------------------
+
+class Bench:
+    """Runs the plan; owns nothing that outlives it but settings."""
+
+    open_line = False           # on a terminal, that is written anew
+    told = 0                    # seconds from the start to the last line
+
+    def __init__(self, plan, journal, runner, verbose=False):
+        self.plan = plan
+        self.journal = journal
+        self.runner = runner
+        self.perf = Perf(runner.directory)
+        self.doorbells = Doorbells(plan.legs)
+        self.warnings = []
+        self.interrupted = None
+        self.verbose = verbose
+
+    def warn(self, text):
+        """Say it, once, and have it in the result."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.end_line()
+            say(paint("  warn:  ", "warning") + text)
+
+    def begin(self):
+        """Find out what can be counted."""
+        told = self.perf.probe(
+            lambda command: self.runner.run(command, GRACE_SECONDS))
+        say("  " + told)
+        if self.verbose:
+            say("  the NVMe driver counts doorbells"
+                if self.doorbells.count() is not None else
+                "  doorbells are not counted by this kernel or disk")
+
+    def countable(self):
+        """Whether a run for counting is worth its time."""
+        return UNPLUG_EVENT in self.perf.events
+
+    def fio(self, name, seed, seconds, events):
+        """One run of fio: (job, perf's counts)."""
+        command = fio.fio_command(self.plan, name, seed, seconds)
+        code, out, errors = self.runner.run(self.perf.wrap(command, events),
+                                            seconds + GRACE_SECONDS)
+        job = fio.fio_job(out)
+        if code or not job:
+            raise EnvironmentProblem(
+                "fio failed with exit code %d on %s: %s\n  the command was: "
+                "%s" % (code, name, (errors or out).strip()[-600:]
+                        or "it said nothing", shlex.join(command)))
+        return job, self.perf.counts()
+
+    def count(self, name, seed):
+        """A short run of its own, since counting costs time."""
+        if not self.countable():
+            return {"unplugs_per_io": None, "ios_per_unplug": None}
+        job, counts = self.fio(name, seed, COUNT_SECONDS, [UNPLUG_EVENT])
+        ios, unplugs = job["mixed"]["total_ios"], counts.get(UNPLUG_EVENT)
+        return {"unplugs_per_io": per(unplugs, ios),
+                "ios_per_unplug": per(ios, unplugs)}
+
+    def check_effect(self, policy):
+        """Say that a policy is not in force."""
+        for leg in self.plan.legs:
+            why = fallback(leg)
+            if why:
+                self.warn("%s does as \"always\" here: %s" % (policy, why))
+
+    def completed(self):
+        """Requests that the disk has completed so far."""
+        return sum(leg.completed() for leg in self.plan.legs)
+
+    def measure(self, policy, name, number, merges):
+        """One record, without what is the same in all."""
+        legs, seed = self.plan.legs, number + 1
+        for leg in legs:
+            set_policy(leg, policy, self.journal, merges.values[leg.name])
+        self.check_effect(policy)
+        self.fio(name, seed, WARM_SECONDS, [])
+        found = self.count(name, seed)
+        before, knew = self.completed(), learnt(legs)
+        rung = self.doorbells.count()
+        job, counts = self.fio(name, seed, self.plan.runtime, TIMED_EVENTS)
+        ios = job["mixed"]["total_ios"]
+        switches = counts.get("context-switches", job.get("ctx"))
+        found.update(
+            policy=policy, workload=name, run=number, seed=seed,
+            iops=round(job["mixed"]["iops"], 3), lat_us=fio.latencies(job),
+            cpu_busy=fio.busy(job, self.plan.workloads[name].jobs),
+            requests_per_io=per(self.completed() - before, ios),
+            doorbells_per_io=None if rung is None
+            else per(self.doorbells.count() - rung, ios),
+            group=group(knew, learnt(legs)) if policy == "adaptive" else None,
+            insns_per_io=per(counts.get("instructions"), ios),
+            cycles_per_io=per(counts.get("cycles"), ios),
+            cache_misses_per_io=per(counts.get("cache-misses"), ios),
+            ctx_switches_per_io=per(switches, ios))
+        return found
+
+    def over(self, spent, done):
+        """Whether the next run would exceed the budget."""
+        one = spent / done if done else run_seconds(self.plan.runtime,
+                                                    self.countable())
+        return self.plan.budget and spent + one > self.plan.budget
+
+    def cut(self, records, number):
+        """The records of the rounds that are whole."""
+        if not number:
+            raise EnvironmentProblem(
+                "the budget of %s is over before the first round is"
+                % duration(self.plan.budget))
+        self.warn("the budget of %s is over: %d of %d rounds" % (
+            duration(self.plan.budget), number, self.plan.repeat))
+        return [one for one in records if one["run"] < number]
+
+    def line_of(self, done, runs, figure, left):
+        """A run and how far it is, for people."""
+        number, name, policy, merges = runs[done]
+        if len(self.plan.merges) > 1:
+            policy += ", nomerges=" + merges.name
+        return "[%*d/%d] round %d %-17s %-10s %s%s left" % (
+            len(str(len(runs))), done + 1, len(runs), number + 1, name, policy,
+            figure, duration(left))
+
+    def begun(self, done, runs, spent):
+        """On a terminal, the line of the run that begins takes the place of
+        the last one's."""
+        if self.verbose or not sys.stdout.isatty():
+            return
+        one = spent / done if done else run_seconds(self.plan.runtime,
+                                                    self.countable())
+        text = self.line_of(done, runs, "", one * (len(runs) - done))
+        say("\r\033[K" + text[:shutil.get_terminal_size().columns - 1], end="")
+        self.open_line = True
+
+    def ended(self, done, runs, record, spent):
+        """Elsewhere a line for each round, and twice a minute; or for each
+        run, if that is asked for."""
+        last = done + 1 == len(runs) or runs[done + 1][0] != runs[done][0]
+        if self.open_line or not (self.verbose or last
+                                  or spent > self.told + TELL_SECONDS):
+            return
+        self.told = spent
+        say(self.line_of(done, runs, "%9.0f IOPS, " % record["iops"], spent
+                         / (done + 1) * (len(runs) - done - 1)))
+
+    def end_line(self):
+        """After which others may print."""
+        if self.open_line:
+            say()
+        self.open_line = False
+
+    def rounds(self, records, save):
+        """Measure; True if it is not the budget that ended it."""
+        runs, begin = schedule(self.plan), time.monotonic()
+        for done, (number, name, policy, merges) in enumerate(runs):
+            if done and number > runs[done - 1][0]:
+                self.end_line()
+                save(list(records), self.warnings, number)
+            self.runner.stop.check()
+            if self.over(time.monotonic() - begin, done):
+                return False
+            self.begun(done, runs, time.monotonic() - begin)
+            record = self.measure(policy, name, number, merges)
+            if len(self.plan.merges) > 1:
+                record["nomerges"] = merges.name
+            records.append(record)
+            self.ended(done, runs, record, time.monotonic() - begin)
+        return True
+
+    def run(self, save):
+        """The records of whole rounds; save(records, warnings, rounds) keeps
+        them as soon as a round is done."""
+        records = []
+        try:
+            whole = self.rounds(records, save)
+        except Interrupted as problem:
+            number = records[-1]["run"] if records else 0
+            if records and self.is_whole(records):
+                number += 1
+            if not number:
+                raise
+            self.interrupted = str(problem)
+            self.warn("interrupted by %s: %d of %d rounds" % (
+                problem, number, self.plan.repeat))
+            return [one for one in records if one["run"] < number]
+        finally:
+            self.end_line()
+        return records if whole else self.cut(records, records[-1]["run"] + (
+            self.is_whole(records)) if records else 0)
+
+    def is_whole(self, records):
+        """Whether the last round that was begun is complete."""
+        last = sum(one["run"] == records[-1]["run"] for one in records)
+        return last * self.plan.repeat == len(schedule(self.plan))
+
+
+def gone(plan):
+    """The disk whose end made something fail, or None.
+
+    I/O fails a little before the disk's directory goes.
+    """
+    for _ in range(10):
+        for disk in [plan.disk] + plan.legs:
+            if not disk.there():
+                return disk
+        time.sleep(0.1)
+    return None
+
+
+def guarded(plan, args, journal, runner, save):
+    """Settings, runs, and clear words if the disk is gone: (records, notes,
+    the signal that ended it or None).
+    """
+    try:
+        bench = Bench(plan, journal, runner, args.verbose)
+        prepare(plan, args, journal)
+        bench.begin()
+        return bench.run(save), bench.warnings, bench.interrupted
+    except (EnvironmentProblem, OSError) as error:
+        lost = gone(plan)
+        if lost:
+            raise EnvironmentProblem(
+                "the disk %s has vanished during the run, its settings with "
+                "it" % lost.name) from error
+        if isinstance(error, OSError):
+            raise EnvironmentProblem(
+                "%s: %s" % (error.filename or "error",
+                            error.strerror)) from error
+        raise
+
+
+def put_back(journal):
+    """Restore, and say so; True if all is as it was."""
+    changed = journal.changed()
+    problems = journal.put_back()
+    for text in problems:
+        say("plugbench: " + text, sys.stderr)
+    for text in journal.done:
+        if re.search("is left at|has gone", text):
+            say("plugbench: " + text, sys.stderr)
+    if changed and not problems:
+        say("settings are as before")
+    return not problems
+
+
+def measure_all(plan, args, journal, save):
+    """(records, warnings, the signal that ended it or None); whatever happens,
+    settings are put back.  A signal that comes after a whole round loses
+    nothing; save() is as Bench.run() has it.
+    """
+    with contextlib.ExitStack() as stack:
+        stop = stack.enter_context(Stop())
+        if args.write:
+            held = open_exclusively(plan.disk.node)
+            stack.callback(os.close, held)
+        runner = stack.enter_context(Runner(stop, journal))
+        try:
+            found = guarded(plan, args, journal, runner, save)
+        finally:
+            restored = put_back(journal)
+        if stop.number:
+            found = (*found[:2], stop.name())
+    if not restored:
+        raise EnvironmentProblem("not all settings could be put back; "
+                                 "plugbench --restore tries again")
+    return found

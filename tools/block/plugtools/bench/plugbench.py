@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Compare the plug policies of one disk: I/Os per second, latency, CPU cost.
+
+The disk is only read, unless --write says otherwise.  Every setting that is
+changed is put back, also if plugbench is killed.
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+
+from .. import VERSION
+from ..core.disks import Disk, disks, find_disk, with_knob
+from ..core.journal import Journal, locked, recover
+from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
+                           UsageProblem, active, say)
+from ..report import results
+from ..report.records import POLICIES
+from .checks import run_checks
+from .counters import can_count
+from .fio import fio_command
+from .measure import measure_all
+from .nulldisk import NULL, Planned, null_disk
+from .plan import WARM_SECONDS, make_plan, print_plan
+from .workloads import WORKLOADS
+
+EPILOG = """\
+workloads ("by 32": 32 per submission, and waits for 32; io_uring, or libaio
+where the name says so; "polled": if the disk has poll queues):
+%s
+policies: those that /sys/block/<disk>/queue/plug_policy offers, and nomerges2,
+which is "always" with nomerges set to 2.
+
+%s
+"""
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+# --- the disk --------------------------------------------------------------
+
+def require_knob(disk):
+    """Without plug_policy there is nothing to compare."""
+    if not disk.node:
+        heads = ["/dev/" + name for name in disks() if name != disk.name and
+                 disk.name in [leg.name for leg in Disk(name).legs()]]
+        raise UsageProblem("%s has no device node; accepted: %s" % (
+            disk.name, "the disk above it, " + heads[0] if heads
+            else "a whole disk that has one"))
+    legs = disk.legs()
+    lacking = [leg.name for leg in legs if not leg.has_knob()]
+    if not legs:
+        raise EnvironmentProblem(
+            "%s is bio-based, and no disk below it is to be seen (%s)"
+            % (disk.name, with_knob()))
+    if lacking and lacking != [NULL]:
+        which = "this kernel" if disk.has_requests() else \
+            "%s below %s" % (", ".join(lacking), disk.name)
+        raise EnvironmentProblem(
+            "%s has no plug_policy: needs the series and "
+            "CONFIG_BLK_PLUG_POLICY=y (%s)" % (which, os.uname().release))
+
+
+def nvme_cli(disk):
+    """Model and firmware as nvme-cli tells them, or nothing."""
+    if not disk.name.startswith("nvme") or not shutil.which("nvme"):
+        return {}
+    try:
+        done = subprocess.run(
+            ["nvme", "id-ctrl", "-o", "json", disk.node], check=False,
+            capture_output=True, text=True, timeout=20)
+        told = json.loads(done.stdout)
+        return {"model": told["mn"].strip(), "firmware": told["fr"].strip()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError,
+            subprocess.TimeoutExpired):
+        return {}
+
+
+def identify(disk):
+    """Model and firmware: nvme-cli's, else sysfs'."""
+    told = nvme_cli(disk)
+    firmware = disk.get("device/firmware_rev") or disk.get("device/rev")
+    return {"model": told.get("model") or disk.get("device/model") or None,
+            "firmware": told.get("firmware") or firmware or None}
+
+
+# --- command line ----------------------------------------------------------
+
+def warn_write(plan, identity):
+    """Say what --write destroys."""
+    parts = plan.disk.partitions()
+    say("--write OVERWRITES random blocks all over %s (%s, %s, %s): no file "
+        "system,\npartition table or other data on it will survive." % (
+            plan.disk.node, identity["model"] or "model unknown",
+            plan.disk.size(),
+            "partitions " + ", ".join(parts) if parts else "no partitions"))
+
+
+def confirm_write(plan):
+    """Have it confirmed."""
+    if not sys.stdin.isatty():
+        raise UsageProblem("--write needs --yes where nobody can be asked; "
+                           "nothing was written")
+    if input("Type the disk's name (%s) to go on: "
+             % plan.disk.name).strip() != plan.disk.name:
+        raise UsageProblem("not confirmed; nothing was written")
+
+
+def number_from_1(text):
+    """A positive integer of the command line."""
+    if not re.fullmatch(r"[0-9]{1,6}", text) or not int(text):
+        raise argparse.ArgumentTypeError(
+            "'%s'; accepted: a whole number from 1 to 999999" % text)
+    return int(text)
+
+
+def cpu_number(text):
+    """A CPU of the command line."""
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise argparse.ArgumentTypeError(
+            "'%s'; accepted: the number of a CPU, as 2" % text)
+    return int(text)
+
+
+def time_span(text):
+    """Seconds of the command line."""
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(
+            "'%s'; accepted: seconds, or a number with s, m or h, as 5m"
+            % text)
+    return int(match.group(1)) * UNITS[match.group(2)]
+
+
+def share(text):
+    """A ratio of the command line."""
+    if not re.fullmatch(r"0\.[0-9]{1,6}|1(\.0{1,6})?", text) or \
+            not float(text):
+        raise argparse.ArgumentTypeError(
+            "'%s'; accepted: a ratio above 0 and up to 1, as 0.97" % text)
+    return float(text)
+
+
+def add_limits(add):
+    """What protects a disk that is in use."""
+    add("--iops", metavar="N", type=number_from_1,
+        help="at most N I/Os per second")
+    add("--budget", metavar="TIME", type=time_span, help="at most that long, "
+        "as 90s, 5m or 1h: fewer and shorter runs")
+    add("--force", action="store_true", help="measure although the disk is "
+        "mounted or in use; it is still only read")
+    add("--write", action="store_true", help="also run what DESTROYS the "
+        "disk's data; refused if it is mounted or in use, even with --force")
+    add("--yes", action="store_true", help="with --write: do not ask")
+    add("--restore", action="store_true", help="only put back what a killed "
+        "plugbench or plugroll left; each start does so by itself")
+
+
+def add_output_options(add):
+    """Where results go, and what is made of earlier ones."""
+    add("--json", metavar="FILE",
+        help="where the records go [./plugbench-<disk>.json]")
+    add("--verbose", "-v", action="store_true", help="all checks, a line for "
+        "each run, and tables of all figures; else plan and verdict")
+    add("--markdown", action="store_true", help="the verdict as Markdown, for "
+        "a mail; with --show, nothing else")
+    add("--plots", metavar="DIR", help="write charts there, as SVG")
+    add("--html", metavar="FILE", help="write a report, one page")
+    add("--compare", metavar="OLD.json", help="compare with an earlier "
+        "result, after measuring, or NEW.json with it")
+    add("--fail-below", metavar="RATIO", type=share, help="with --compare: "
+        "end with status 3 if anything is surely below that, as 0.97")
+    add("--show", metavar="FILE.json", help="print an earlier result again")
+    add("--commit", metavar="ID", help="what the kernel was built from, for "
+        "the records [uname -r and -v]")
+    add("--dry-run", action="store_true",
+        help="print checks, plan and duration; change and measure nothing")
+    add("--showcmd", action="store_true",
+        help="print the command line of fio for each workload, and end")
+    add("--version", action="version", version="plugbench " + VERSION)
+
+
+def make_parser():
+    """The command line."""
+    known = "\n".join("  %-18s %s%s" % (
+        name, one.text, ", 30% writes: --write" if one.write else "")
+        for name, one in WORKLOADS.items())
+    parser = argparse.ArgumentParser(
+        prog="plugbench", description=results.CLAIM + "\n\n" + results.NOTE,
+        epilog=EPILOG % (known, results.STATUSES),
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("device", metavar="/dev/DISK", nargs="?", help="a whole disk, as "
+        "/dev/nvme0n1; NVMe multipath, dm and md are set on the disks below; "
+        "with --compare also NEW.json")
+    add("--null", action="store_true", help="instead of a disk: a null_blk "
+        "made for the run, which shows what the CPU does alone")
+    add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
+    add("--workloads", metavar="A,B", help="[all that only read]")
+    add("--jobfile", metavar="FILE.fio", help="instead of these: the jobs of "
+        "a file for fio; its filename, times and seeds are not used")
+    add("--runtime", metavar="S", type=number_from_1, default=5,
+        help="seconds of a run [5]")
+    add("--repeat", metavar="N", type=number_from_1, default=5,
+        help="rounds; the order rotates from one to the next [5]")
+    add("--cpu", metavar="N", type=cpu_number, help="CPU that fio is bound "
+        "to [near the disk, not CPU 0's core; of --jobfile: as it says]")
+    add("--keep-scheduler", action="store_true", help="leave the I/O "
+        "scheduler, with which every policy does as \"always\"")
+    add_limits(add)
+    add_output_options(add)
+    return parser
+
+
+def mode_of(args, parser):
+    """"restore", "show", "files" or "measure"; what does not fit together is
+    refused.
+    """
+    for wrong, text in (
+            (args.yes and not args.write, "--yes needs --write"),
+            (args.fail_below and not args.compare,
+             "--fail-below needs --compare"),
+            (args.jobfile and args.workloads,
+             "give either --jobfile or --workloads"),
+            (args.null and args.write,
+             "--null takes no --write: it compares reads")):
+        if wrong:
+            parser.error(text)
+    alone = [name for name in ("restore", "show")
+             if getattr(args, name)]
+    if len(alone) + bool(args.device) + args.null != 1:
+        parser.error("give either /dev/DISK or --null (or, by themselves, "
+                     "--restore, or --show)")
+    if args.compare and not alone and (args.device or "").endswith(".json"):
+        return "files"
+    return alone[0] if alone else "measure"
+
+
+def arguments(words):
+    """Parse the command line."""
+    parser = make_parser()
+    args = parser.parse_args(words)
+    args.words = list(words)
+    args.mode = mode_of(args, parser)
+    return args
+
+
+# --- the work --------------------------------------------------------------
+
+def restore():
+    """Only that; the exit code."""
+    told = []
+    good = recover(lambda text: (say(text), told.append(text)))
+    if not told:
+        say("nothing to put back")
+    return 0 if good else 1
+
+
+def work(args):
+    """All of it; the exit code."""
+    if args.mode == "restore":
+        return restore()
+    if args.mode == "show":
+        return results.show(args.show, args) or 0
+    if args.mode == "files":
+        return results.compare(args.compare, args.device, args.fail_below,
+                               args.json)
+    if args.compare:
+        results.old_records(args.compare)       # or refuse it
+    if args.null:
+        return on_null(args)
+    disk = find_disk(args.device)
+    require_knob(disk)
+    plan = make_plan(args, disk, False)  # refuses before anything is changed
+    if args.compare:
+        results.check_loads(results.old_records(args.compare)[1],
+                            facts_of(plan, args))
+    names = [disk.name] + [leg.name for leg in disk.legs()]
+    journal = Journal(disk.name, names, "plugbench")
+    if args.showcmd:
+        return show_commands(args, disk)
+    if args.dry_run:
+        return measured(args, disk, journal)
+    recover(say)
+    with locked(names, "plugbench"):
+        return measured(args, disk, journal)
+
+
+def show_commands(args, disk):
+    """What will run; the exit code."""
+    plan = make_plan(args, disk, False)
+    for name in plan.workloads:
+        say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
+    return 0
+
+
+def on_null(args):
+    """On a disk that is made for it."""
+    if args.showcmd:
+        return show_commands(args, Planned())
+    if args.dry_run:
+        return measured(args, Planned(), None)
+    recover(say)
+    with locked([NULL], "plugbench"):
+        journal = Journal(NULL, [NULL], "plugbench")
+        with null_disk(journal) as device:
+            return measured(args, find_disk(device), journal)
+
+
+def conditions(plan, args):
+    """What was set for the runs, and is not so on this host: a verdict holds
+    with that only.
+    """
+    found = []
+    for leg in plan.legs:
+        scheduler = active(leg.get("queue/scheduler", "none"))
+        merges = leg.get("queue/nomerges", "0")
+        if scheduler not in ("none", "") and not args.keep_scheduler:
+            found.append("scheduler none, and this host has %s, with which "
+                         "every policy does as \"always\"" % scheduler)
+        if merges != "0" and len(plan.merges) == 1:
+            found.append("nomerges=0, and this host has %s" % merges)
+    return list(dict.fromkeys(found))
+
+
+def say_disk(disk, identity):
+    """Which disk it is."""
+    say("disk: %s, %s, firmware %s, %s" % (
+        disk.what(), identity["model"] or "model unknown",
+        identity["firmware"] or "unknown", disk.size()))
+
+
+def checked(plan, args):
+    """Checks and plan, printed; warnings, if nothing forbids to go on."""
+    checks = run_checks(plan, args)
+    unknown = sorted(set(plan.policies) - set(POLICIES))
+    if unknown:
+        checks.add("error", "no policy %s is known here; leave it out with "
+                            "--policies" % ", ".join(unknown))
+    if args.compare and os.path.realpath(plan.json) == \
+            os.path.realpath(args.compare):
+        checks.add("error", "the result would overwrite %s: --json" %
+                   args.compare)
+    checks.show(args.verbose)
+    print_plan(plan, args)
+    if checks.texts("error"):
+        raise EnvironmentProblem("%s; nothing was changed"
+                                 % "; ".join(checks.texts("error")))
+    return checks.texts("warn")
+
+
+def facts_of(plan, args):
+    """About the runs; before them, since a null_blk goes with them."""
+    return {"cpu": plan.cpu if plan.bound else None, "polled": plan.polled,
+            "runtime": plan.runtime, "repeat": plan.repeat,
+            "warm_up": WARM_SECONDS, "iops_limit": plan.iops,
+            "legs": [leg.name for leg in plan.legs],
+            "holds": conditions(plan, args),
+            "scheduler": ", ".join(sorted({
+                active(leg.get("queue/scheduler", "none"))
+                if args.keep_scheduler else "none" for leg in plan.legs})),
+            "fio": {name: shlex.join(fio_command(plan, name, 1, plan.runtime))
+                    for name in plan.workloads}}
+
+
+class Result:
+    """The file of the result, which grows by a round at a time."""
+
+    def __init__(self, path, finish, meta):
+        self.path = path
+        self.finish = finish    # makes records of what was measured
+        self.meta = meta
+        self.rounds = 0
+
+    def keep_earlier(self):
+        """What --json names may be there already."""
+        if self.rounds or not os.path.exists(self.path):
+            return
+        for number in range(1, 1000):
+            kept = "%s.~%d~" % (self.path, number)
+            if not os.path.lexists(kept):
+                os.rename(self.path, kept)
+                say("the earlier %s is now %s" % (self.path, kept))
+                return
+
+    def save(self, records, warnings, rounds):
+        """The rounds that are whole, while more are to come."""
+        self.keep_earlier()
+        self.rounds = rounds
+        results.save(self.path, self.finish(records), dict(
+            self.meta, warnings=warnings + ["not finished: %d of %d rounds" % (
+                rounds, self.meta["repeat"])]))
+
+    def kept(self):
+        """Where they are, in words."""
+        return "%d whole round%s in %s" % (
+            self.rounds, "s are" if self.rounds > 1 else " is", self.path)
+
+
+def measured(args, disk, journal):
+    """From checks to report; the exit code."""
+    plan = make_plan(args, disk, can_count())
+    if args.verbose:
+        say(results.CLAIM)
+    identity = identify(disk)
+    say_disk(disk, identity)
+    warnings = checked(plan, args)
+    if args.write:
+        warn_write(plan, identity)
+    if args.dry_run:
+        say("dry run: nothing was changed or measured")
+        return 0
+    if args.write and not args.yes:
+        confirm_write(plan)
+    meta = results.about(disk, identity, args.words, **facts_of(plan, args))
+    patched = plan.legs[0].has_knob()
+    name = "null" if disk.name == NULL else identity["model"] or disk.name
+    result = Result(plan.json, lambda records: results.complete(
+        records, identity, name, patched, args.commit), meta)
+    return finished(args, result, measure(plan, args, journal, result),
+                    warnings)
+
+
+def measure(plan, args, journal, result):
+    """measure_all(); an error tells where the rounds before it are."""
+    try:
+        return measure_all(plan, args, journal, result.save)
+    except EnvironmentProblem as problem:
+        if not result.rounds:
+            raise
+        raise EnvironmentProblem("%s; %s" % (problem,
+                                             result.kept())) from problem
+
+
+def finished(args, result, found, warnings):
+    """Report what was measured; the exit code."""
+    records, more, interrupted = found
+    result.keep_earlier()
+    result.rounds = records[-1]["run"] + 1
+    result.meta["warnings"] = warnings + more
+    results.publish(result.finish(records), result.meta, result.path, args)
+    if interrupted:
+        say("plugbench: interrupted by %s; %s" % (
+            interrupted, result.kept()), sys.stderr)
+        return 130
+    if args.compare:
+        return results.compare(args.compare, result.path, args.fail_below)
+    return 0
+
+
+def end_as_on_ctrl_c():
+    """The other signals end it in the same way, before and after the runs."""
+    for number in SIGNALS:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def main(words=None):
+    """Entry point; the exit code."""
+    args = arguments(sys.argv[1:] if words is None else words)
+    end_as_on_ctrl_c()
+    try:
+        return work(args)
+    except UsageProblem as problem:
+        say("plugbench: %s" % problem, sys.stderr)
+        return 2
+    except PermissionError as problem:
+        say("plugbench: %s: permission denied; run as root" % problem.filename,
+            sys.stderr)
+        return 1
+    except (EnvironmentProblem, OSError) as problem:
+        say("plugbench: %s" % problem, sys.stderr)
+        return 1
+    except Interrupted as problem:
+        say("plugbench: interrupted by %s; no result was written" % problem,
+            sys.stderr)
+        return 130
+    except (KeyboardInterrupt, EOFError):
+        say("plugbench: interrupted", sys.stderr)
+        return 130

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Disks: their policy, the disks below them, and who uses them.
+
+A bio-based disk (NVMe multipath head, dm, md) has no policy.  It sends its I/O
+to disks below it, its legs, and these have one.
+"""
+import collections
+import errno
+import os
+import re
+import stat
+
+from .system import (EnvironmentProblem, UsageProblem, active, listing,
+                     names_in, read, rooted, write)
+
+SECTOR = 512
+GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO)
+NO_KNOB = ("no disk here has it: the kernel has no CONFIG_BLK_PLUG_POLICY, or "
+           "there is no blk-mq disk")
+MOST_NAMED = 20                 # disks in a message
+
+# The counters of a disk in sysfs, as iostats.rst names them; times in ms.
+Stat = collections.namedtuple(
+    "Stat", "reads read_merges read_sectors read_ms writes write_merges "
+    "write_sectors write_ms in_flight busy_ms waited_ms")
+
+
+class Disk:
+    """A whole disk: its directory in sysfs and its device node.
+
+    The hidden paths of NVMe multipath (nvme0c1n1) have no node: it is "".
+    paths is what nvme_paths() returns; who asks for the legs of many disks
+    gives it, so that it is not found out for each.
+    """
+
+    def __init__(self, name, node=None, paths=None):
+        default = rooted("/dev/" + name.replace("!", "/"))
+        self.name = name
+        self.node = (default if os.path.exists(default) else "") \
+            if node is None else node
+        self.dir = rooted("/sys/block/" + name)
+        self.paths = paths
+        self.identity = None    # once it has been looked for
+
+    def path(self, attribute):
+        """A file of the disk's in sysfs."""
+        return os.path.join(self.dir, attribute)
+
+    def debug(self, attribute):
+        """A file of the disk's in debugfs."""
+        return os.path.join(rooted("/sys/kernel/debug/block"), self.name,
+                            attribute)
+
+    def get(self, attribute, default=""):
+        """What a file in sysfs holds."""
+        return read(self.path(attribute), default)
+
+    def there(self):
+        """Whether the disk still is."""
+        return os.path.isdir(self.dir)
+
+    def gone(self, error):
+        """Whether an error of using it means that it has gone."""
+        return error.errno in GONE or not self.there()
+
+    def hidden(self):
+        """Whether it is a path below a head of NVMe multipath."""
+        return re.fullmatch(r"nvme\d+c\d+n\d+", self.name) is not None
+
+    def partitions(self):
+        """Names of its partitions."""
+        return [name for name in listing(self.dir)
+                if os.path.exists(self.path(name + "/partition"))]
+
+    def has_requests(self):
+        """Whether it is blk-mq; a disk without is made of others."""
+        return os.path.isdir(self.path("mq"))
+
+    def has_knob(self):
+        """Whether the kernel has the series, and the disk requests."""
+        return os.path.exists(self.path("queue/plug_policy"))
+
+    def policies(self):
+        """The policies on offer; without the file, what it calls so."""
+        return names_in(self.get("queue/plug_policy", "always"))
+
+    def policy(self):
+        """The policy that is set, "" where there is none."""
+        return active(self.get("queue/plug_policy"))
+
+    def set_policy(self, policy):
+        """Set it; OSError where the kernel refuses."""
+        write(self.path("queue/plug_policy"), policy)
+
+    def stat(self):
+        """What it has counted so far; OSError where the disk has gone."""
+        fields = read(self.path("stat")).split()
+        if len(fields) < len(Stat._fields):
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), self.name)
+        return Stat(*map(int, fields[:len(Stat._fields)]))
+
+    def completed(self):
+        """Requests completed so far, read and written."""
+        done = self.stat()
+        return done.reads + done.writes
+
+    def controller(self):
+        """Name of the NVMe controller, or of whatever it hangs on.
+
+        By the link: in nvme0c1n1, 0 is the subsystem, and 1 need not be what
+        the controller is called after a reconnect.
+        """
+        return os.path.basename(os.path.realpath(self.path("device")))
+
+    def number(self):
+        """Which disk since boot: one that comes back has another one."""
+        return self.get("diskseq")
+
+    def size(self):
+        """Size in words."""
+        size = int(self.get("size", "0") or 0) * SECTOR
+        return "%.1f GB" % (size / 1e9)
+
+    def below(self):
+        """Whole disks that it sends its I/O to directly, by name."""
+        found = [disk_of_partition(slave) or slave
+                 for slave in listing(self.path("slaves"))]
+        paths = nvme_paths() if self.paths is None else self.paths
+        return list(dict.fromkeys(found + paths.get(self.name, [])))
+
+    def legs(self):
+        """The disks with requests that serve it; itself, if it has."""
+        found, seen, todo = [], set(), [self]
+        while todo:
+            one = todo.pop()
+            if one.name in seen:
+                continue            # below two of those above
+            seen.add(one.name)
+            if one.has_requests():
+                found.append(one)
+            else:
+                todo += [Disk(name, paths=self.paths)
+                         for name in reversed(one.below())]
+        return found
+
+    def what(self):
+        """What the disk is: "LVM vg-root (dm-0)", "md0 (raid1)"."""
+        name, level = self.get("dm/name"), self.get("md/level")
+        if name:
+            kind = self.get("dm/uuid").partition("-")[0]
+            return "%s %s (%s)" % ("dm" if kind in ("", "DM") else kind, name,
+                                   self.name)
+        return "%s (%s)" % (self.name, level) if level else self.name
+
+
+def disks():
+    """Names of all disks, hidden ones included."""
+    return listing(rooted("/sys/block"))
+
+
+def all_disks():
+    """All of them."""
+    names = disks()
+    paths = nvme_paths(names)
+    return [Disk(name, paths=paths) for name in names]
+
+
+def is_disk(name):
+    """Whether a word names one."""
+    return name not in ("", ".", "..") and "/" not in name \
+        and Disk(name).there()
+
+
+def nvme_paths(names=None):
+    """{head of NVMe multipath: names of the paths below it}."""
+    found = {}
+    for name in disks() if names is None else names:
+        match = re.fullmatch(r"(nvme\d+)c\d+(n\d+)", name)
+        if match:
+            found.setdefault(match[1] + match[2], []).append(name)
+    return found
+
+
+def with_knob():
+    """What has a policy here, for messages."""
+    found = ["/dev/" + name for name in disks() if Disk(name).has_knob()]
+    if len(found) > MOST_NAMED:
+        found[MOST_NAMED:] = ["and %d more" % (len(found) - MOST_NAMED)]
+    return "disks with plug_policy here: " + (", ".join(found) or "none")
+
+
+def without_knob(names):
+    """What to raise of disks that have no policy: whose fault it is."""
+    text = "%s has no plug_policy" % " and ".join(names)
+    if any(Disk(name).has_knob() for name in disks()):
+        return UsageProblem("%s (%s)" % (text, with_knob()))
+    return EnvironmentProblem("%s: %s" % (text, NO_KNOB))
+
+
+def disk_of_partition(name):
+    """The disk that a partition is on, or None.
+
+    The kernel puts a number behind the disk's name, with a "p" between them
+    where that ends in a digit.
+    """
+    match = re.fullmatch(r"(.*\d)p\d+|(.*\D)\d+", name)
+    disk = match and (match[1] or match[2])
+    return disk if disk and os.path.exists(
+        rooted("/sys/block/%s/%s/partition" % (disk, name))) else None
+
+
+def kernel_name(node, argument):
+    """The name that the kernel gives to the device behind a node."""
+    if rooted(""):
+        return os.path.basename(node)
+    mode = os.stat(node)
+    if not stat.S_ISBLK(mode.st_mode):
+        raise UsageProblem("%s is no block device; accepted: a whole disk, "
+                           "as /dev/nvme0n1 (%s)" % (argument, with_knob()))
+    return os.path.basename(os.path.realpath("/sys/dev/block/%d:%d" % (
+        os.major(mode.st_rdev), os.minor(mode.st_rdev))))
+
+
+def find_disk(argument):
+    """The disk that the user named: by path, or as the kernel names it.
+
+    A hidden path of NVMe multipath is found, too: see Disk.node.
+    """
+    if is_disk(argument):
+        return Disk(argument)
+    node = os.path.realpath(rooted(argument))
+    if not argument.startswith("/dev/") or not os.path.exists(node):
+        hidden = os.path.basename(argument)
+        if argument == "/dev/" + hidden and is_disk(hidden):
+            return Disk(hidden)
+        raise UsageProblem("%s: no such disk; accepted: a whole disk, as "
+                           "/dev/nvme0n1 (%s)" % (argument or "''",
+                                                  with_knob()))
+    name = kernel_name(node, argument)
+    if is_disk(name):
+        return Disk(name, node)
+    whole = disk_of_partition(name)
+    if whole:
+        raise UsageProblem(
+            "%s is a partition of %s, and the policy is the whole disk's; "
+            "accepted: /dev/%s" % (argument, whole, whole))
+    raise UsageProblem("%s is no disk; accepted: a whole disk, as "
+                       "/dev/nvme0n1 (%s)" % (argument, with_knob()))
+
+
+def find_disks(arguments):
+    """Those that the user named, each once."""
+    paths, found = nvme_paths(), {}
+    for disk in map(find_disk, arguments):
+        disk.paths = paths
+        found.setdefault(disk.name, disk)
+    return list(found.values())
+
+
+# --- who uses a disk -------------------------------------------------------
+
+def open_exclusively(node):
+    """A descriptor that keeps others from mounting it; OSError if taken."""
+    return os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+
+
+def signature(number):
+    """What udev found on a device, as "zfs_member"; "" if nothing."""
+    text = read(rooted("/run/udev/data/b" + number), "") if number else ""
+    match = re.search(r"^E:ID_FS_TYPE=(.*)$", text, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def mounted():
+    """{number as "259:0", or node: what of it is mounted or swapped to}."""
+    found = {}
+    for line in read(rooted("/proc/self/mountinfo"), "").splitlines():
+        fields = line.split()
+        # btrfs mounts under a number of its own
+        source = line.partition(" - ")[2].split()[1:2]
+        if len(fields) > 4:
+            for key in {fields[2], *source}:
+                found.setdefault(key, []).append("mounted on " + fields[4])
+    for line in read(rooted("/proc/swaps"), "").splitlines():
+        for node in line.split()[:1]:
+            found.setdefault(node, []).append("swap")
+    return found
+
+
+def mounts(name, part, known):
+    """What is mounted or swapped to of a device, whose directory in sysfs is
+    given, by what mounted() returns."""
+    alias = read(os.path.join(part, "dm/name"), "")
+    keys = [read(os.path.join(part, "dev"), ""), "/dev/" + name,
+            "/dev/mapper/" + alias if alias else ""]
+    return list(dict.fromkeys(text for key in filter(None, keys)
+                              for text in known.get(key, ())))
+
+
+def held_by(part, seen, known):
+    """Use of a device by those above it that have not been seen; part is its
+    directory in sysfs."""
+    found = []
+    for name in listing(os.path.join(part, "holders")):
+        if name not in seen:
+            seen.add(name)
+            above = Disk(name)
+            found.append("held by %s" % above.what())
+            found += mounts(name, above.dir, known) + held_by(above.dir, seen,
+                                                              known)
+    return found
+
+
+def held_exclusively(part, node):
+    """Whether somebody holds a device exclusively, and who it may be."""
+    try:
+        os.close(open_exclusively(node))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            kind = signature(read(os.path.join(part, "dev"), ""))
+            kind = {"zfs_member": "ZFS"}.get(kind, kind)
+            return ["held exclusively" + (" (%s)" % kind if kind else "")]
+        if error.errno not in (errno.EACCES, errno.EPERM):
+            return ["not to be opened: %s" % error.strerror]
+    return []
+
+
+def parts_of(disk):
+    """(name, directory in sysfs, node) of a disk's partitions and the disk."""
+    for name in disk.partitions():
+        yield name, disk.path(name), rooted("/dev/" + name)
+    yield disk.name, disk.dir, disk.node
+
+
+def stack_of(disk):
+    """A disk and all below it: {name: Disk}."""
+    stack, todo = {}, [disk]
+    while todo:
+        one = todo.pop()
+        stack[one.name] = one
+        todo += [Disk(name, paths=disk.paths) for name in one.below()
+                 if name not in stack]
+    return stack
+
+
+def loose_parts(disk, stack):
+    """Devices of a stack that nothing in the stack itself holds."""
+    for one in stack.values():
+        for name, part, node in parts_of(one):
+            serves = set(listing(os.path.join(part, "holders"))) & set(stack)
+            if node and not serves and (one is disk or part != one.dir):
+                yield name, part, node
+
+
+def uses(disk):
+    """Reasons to believe that somebody uses the disk or a leg of it.
+
+    What of the legs serves the disk itself is not used by others.
+    """
+    stack, known = stack_of(disk), mounted()
+    found = ["%s is %s" % (name, text) for one in stack.values()
+             for name, part, _ in parts_of(one)
+             for text in mounts(name, part, known)
+             + held_by(part, set(stack), known)]
+    for name, part, node in [] if found else loose_parts(disk, stack):
+        # who holds a partition holds the disk, too: said once
+        found = found or ["%s is %s" % (name, text)
+                          for text in held_exclusively(part, node)]
+    return list(dict.fromkeys(found))

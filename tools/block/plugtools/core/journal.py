@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a program changed on a disk, on file, and who may change it.
+
+A journal is a file below /run/plug-policy: JSON, one entry a line.  Each entry
+is on disk before the change that it tells of, so that whatever kills the
+program, recover() puts all back.  Use:
+
+    recover(say)                                # what killed programs left
+    with locked(["md0", "nvme0n1"], "plugroll"):
+        journal = Journal("md0", ["md0", "nvme0n1"], "plugroll")
+        try:
+            journal.set(disk.path("queue/plug_policy"), "never")
+        finally:
+            problems = journal.put_back()
+
+A setting that is neither as it was nor as the journal says it was set has been
+changed by somebody else since, and is left alone.
+"""
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+from .disks import Disk
+from .system import (SIGNALS, EnvironmentProblem, active, listing, read,
+                     rooted, start_time, write)
+
+END_SECONDS = 5                 # for a killed process to be gone
+
+
+class Held(EnvironmentProblem):
+    """Another program is at work on the disk."""
+
+
+def directory():
+    """Where locks and journals lie; made if need be."""
+    path = rooted("/run/plug-policy")
+    os.makedirs(path, 0o755, exist_ok=True)
+    return path
+
+
+# --- locks -----------------------------------------------------------------
+
+def try_lock(file):
+    """Whether the lock could be had at once."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def lock(name, program):
+    """A descriptor that holds the lock of a disk.
+
+    The file is never removed: who waits for a removed one waits in vain.
+    """
+    file = os.open(os.path.join(directory(), name.replace("/", "!") + ".lock"),
+                   os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    deadline = time.monotonic() + END_SECONDS
+    while not try_lock(file):
+        who = os.pread(file, 200, 0).decode(errors="replace").strip()
+        pid = re.search(r"process (\d+)", who)
+        # the child of one that was killed is still putting things back
+        dead = pid and start_time(int(pid.group(1))) is None
+        if not dead or time.monotonic() > deadline:
+            os.close(file)
+            raise Held("%s is being worked on by %s; nothing was changed"
+                       % (name, who or "another program"))
+        time.sleep(0.05)
+    with contextlib.suppress(OSError):      # a full /run: only words are lost
+        os.ftruncate(file, 0)
+        os.write(file, b"%s (process %d)\n" % (program.encode(), os.getpid()))
+    return file
+
+
+@contextlib.contextmanager
+def locked(names, program):
+    """Hold the locks of some disks; Held says who has one."""
+    with contextlib.ExitStack() as stack:
+        # in order, so that of two that want the same one gets all
+        for name in sorted(set(names)):
+            stack.callback(os.close, lock(name, program))
+        yield
+
+
+# --- the file --------------------------------------------------------------
+
+def append(file, entries):
+    """Lines for entries, on disk before this returns; none on failure: of a
+    line that is cut short, a full /run would make one with the next.
+    """
+    data = b"".join(json.dumps(one).encode() + b"\n" for one in entries)
+    size = os.fstat(file).st_size
+    try:
+        if os.pwrite(file, data, size) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file)
+    except OSError as error:
+        os.ftruncate(file, size)
+        error.filename = rooted("/run/plug-policy")
+        raise
+
+
+def create(path, entries):
+    """A journal with its first entries, open: who finds one finds them, too.
+    """
+    file, temporary = tempfile.mkstemp(dir=directory(), prefix=".")
+    try:
+        append(file, entries)
+        os.link(temporary, path)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+    except BaseException:
+        os.close(file)
+        raise
+    finally:
+        os.unlink(temporary)
+    return file
+
+
+class Journal:
+    """What was changed, and how it was before; no file without a change."""
+
+    def __init__(self, name, locks, program):
+        self.path = os.path.join(rooted("/run/plug-policy"),
+                                 name.replace("/", "!") + ".journal")
+        self.entries = []
+        self.file = None
+        self.done = []          # what put_back() did
+        self.head = {"program": program, "pid": os.getpid(),
+                     "locks": sorted(set(locks))}
+
+    def note(self, **entry):
+        """An entry, on disk before this returns."""
+        self.begin()
+        append(self.file, [entry])
+        self.entries.append(entry)
+
+    def begin(self):
+        """Have the file; one that is there tells of what could not be put
+        back.
+        """
+        if self.file is not None:
+            return
+        first = [self.head] + [{"disk": name, "number": Disk(name).number()}
+                               for name in self.head["locks"]]
+        try:
+            self.file = create(self.path, first)
+        except FileExistsError as error:
+            raise EnvironmentProblem(
+                "%s tells of settings that could not be put back: see "
+                "plugbench --restore; to forget them, remove it"
+                % self.path) from error
+        self.entries += first
+
+    def remember(self, path):
+        """Restore this one, too: another setting may change it."""
+        self.know(path, active(read(path)), None)
+
+    def know(self, path, before, value):
+        """Note a change to come, once; value None: to whatever."""
+        if not any((one.get("path"), one.get("to")) == (path, value)
+                   for one in self.entries):
+            self.note(path=path, before=before, to=value)
+
+    def set(self, path, value):
+        """Change a setting, and see that it took."""
+        before = active(read(path))
+        if before == value:
+            return
+        self.know(path, before, value)
+        write(path, value)
+        now = active(read(path))
+        if now != value:
+            raise EnvironmentProblem("%s: wrote %s, but it is %s"
+                                     % (path, value, now))
+
+    def process(self):
+        """This process is to be ended, with its group, which it leads."""
+        self.note(process=os.getpid(), start=start_time(os.getpid()))
+
+    def changed(self):
+        """Whether there is anything to put back."""
+        return any("path" in one for one in self.entries)
+
+    def put_back(self):
+        """Put back all; what could not be.  Else the file goes."""
+        self.done, problems = restore(self.entries)
+        if self.file is not None:
+            os.close(self.file)
+            if not problems:
+                os.unlink(self.path)
+        self.entries, self.file = [], None
+        return problems
+
+    def inherit(self, tell):
+        """For a child: put back what its killed parent left."""
+        if os.path.exists(self.path):
+            recover_one(self.path, tell)
+
+
+# --- putting back ----------------------------------------------------------
+
+def same_disk(path, numbers):
+    """Whether a setting is still that of the disk that the journal means."""
+    match = re.match(re.escape(rooted("/sys/block/")) + "([^/]+)/", path)
+    if not match:
+        return os.path.exists(path)
+    disk = Disk(match.group(1))
+    return disk.there() and \
+        disk.number() == numbers.get(disk.name, disk.number())
+
+
+def restore_setting(path, changes):
+    """Put back a setting: (good, text), or None if there is nothing to do.
+    """
+    before, now = changes[0]["before"], active(read(path))
+    ours = {one["to"] for one in changes}
+    if now == before:
+        return None
+    if None not in ours and now not in ours:
+        return True, "%s is left at %s, which somebody else has set; it " \
+            "was %s" % (path, now, before)
+    write(path, before)
+    if active(read(path)) != before:
+        return False, "%s stays at %s; it was %s" % (
+            path, active(read(path)), before)
+    return True, "%s is %s again" % (path, before)
+
+
+def end_process(pid, start):
+    """End a group if its leader is still the process that was meant.
+
+    SIGTERM first: polled I/O of an fio that is killed waits for a timeout.
+    """
+    if start is None or start_time(pid) != start:
+        return None
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, number)
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
+            if start_time(pid) != start:
+                return True, "process %d was ended" % pid
+            time.sleep(0.05)
+    return False, "process %d does not end" % pid
+
+
+def undo_other(entry):
+    """Put back what is no setting."""
+    if "process" in entry:
+        return end_process(entry["process"], entry["start"])
+    if "rmdir" in entry and os.path.isdir(entry["rmdir"]):
+        os.rmdir(entry["rmdir"])
+        return True, "%s was removed" % entry["rmdir"]
+    return undo_module(entry["module"]) if "module" in entry else None
+
+
+def undo_module(name):
+    """Remove what a program of ours loaded."""
+    if not os.path.isdir(rooted("/sys/module/" + name)):
+        return None
+    good = not subprocess.run(["modprobe", "-r", name], check=False).returncode
+    return good, "module %s %s" % (name, "was removed" if good else
+                                   "is still there; it was not loaded before")
+
+
+def undo(changes, numbers):
+    """Put back one thing, whose changes are given, oldest first."""
+    path = changes[0].get("path")
+    try:
+        if not path:
+            return undo_other(changes[0])
+        if not same_disk(path, numbers):
+            return True, "%s has gone, and its disk with it" % path
+        return restore_setting(path, changes)
+    except OSError as error:
+        return False, "%s is not put back (%s); it was: %s" % (
+            path or error.filename, error.strerror,
+            changes[0].get("before", "not there"))
+
+
+def restore(entries):
+    """Put back, last changed first, but end processes before: (what was done,
+    what could not be), as texts.
+    """
+    numbers = {one["disk"]: one["number"] for one in entries if "disk" in one}
+    things = {}
+    for one in entries:
+        things.setdefault(one.get("path", json.dumps(one)), []).append(one)
+    order = sorted(reversed(list(things.values())),
+                   key=lambda changes: "process" not in changes[0])
+    told = [one for one in (undo(changes, numbers) for changes in order)
+            if one]
+    return ([text for good, text in told if good],
+            [text for good, text in told if not good])
+
+
+# --- what killed programs left ---------------------------------------------
+
+def entries_of(path):
+    """The entries of a journal; a line cut short tells of no change."""
+    found = []
+    for line in read(path, "").splitlines():
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found
+
+
+def recover_one(path, tell):
+    """Put back what a journal tells of; its disks are locked.  True if all
+    could be.
+    """
+    entries = entries_of(path)
+    head = entries[0] if entries else {}
+    tell("%s (process %s) was killed; putting back what it left:"
+         % (head.get("program", "a program"), head.get("pid", "unknown")))
+    done, problems = restore(entries)
+    for text in done + problems:
+        tell("  " + text)
+    if problems:
+        return False
+    os.unlink(path)
+    return True
+
+
+def recover(tell, program="plugbench"):
+    """Put back what killed programs left: True if all could be.  What was
+    done, and each problem, is told.  Programs at work are left alone.
+    """
+    good = True
+    place = rooted("/run/plug-policy")
+    for name in listing(place):
+        path = os.path.join(place, name)
+        if not name.endswith(".journal"):
+            continue
+        head = (entries_of(path) or [{}])[0]
+        with contextlib.suppress(Held), \
+             locked(head.get("locks", []), program):
+            # its owner may have ended well meanwhile
+            if os.path.exists(path):
+                good = recover_one(path, tell) and good
+    return good
+
+
+class Guard:
+    """A child that calls killed() if this process is killed.
+
+    It reads a pipe, which ends when we do; PR_SET_PDEATHSIG would not reach
+    what a program of ours starts.  It has our locks, so nobody comes between.
+    """
+
+    def __init__(self, killed):
+        end, self.pipe = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(self.pipe)
+            stand_guard(end, killed)
+        os.close(end)
+
+    def close(self):
+        """Not needed any more."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.pipe, b"dismissed")
+        os.close(self.pipe)
+        os.waitpid(self.pid, 0)
+
+
+def stand_guard(pipe, killed):
+    """The child's life."""
+    try:
+        os.setsid()
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        if not os.read(pipe, 1):
+            killed()
+    finally:
+        os._exit(0)  # pylint: disable=protected-access

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files of /sys and /proc, words for people, and what can go wrong."""
+import errno
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+
+
+# What ends a program in order.
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+class UsageProblem(Exception):
+    """What was asked for cannot be; the text says what is accepted."""
+
+
+class EnvironmentProblem(Exception):
+    """This machine or disk does not allow it; the text says why."""
+
+
+class Interrupted(Exception):
+    """A signal asked for the end; the text is its name."""
+
+
+# Why output could not be written, for run() to tell.
+LOST = []
+
+
+def lose(error, file):
+    """Print there no more; that nobody reads any longer is no error."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, file.fileno())
+    os.close(null)
+    if not isinstance(error, BrokenPipeError):
+        LOST.append(error.strerror)
+
+
+def say(text="", file=None, end="\n"):
+    """Print at once; what cannot be printed does not stop a measurement."""
+    file = file or sys.stdout
+    try:
+        print(text, end=end, file=file, flush=True)
+    except OSError as error:
+        lose(error, file)
+
+
+def run(program, main):
+    """main()'s exit code; 1 in place of 0 if output was lost, which is told.
+
+    A name that the terminal cannot show is shown by escapes.
+    """
+    code = 0
+    # a file for each disk that is locked or counted: thousands on a SAN
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    for stream in sys.stdout, sys.stderr:
+        # through a buffer, as argparse does not mind that its text is lost
+        stream.reconfigure(errors="backslashreplace", write_through=False)
+    try:
+        try:
+            code = main()
+        except SystemExit as end:           # of --help, or of a wrong option
+            code = end.code
+        sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        lose(error, sys.stdout)
+    if LOST:
+        say("%s: output is lost: %s" % (program, LOST[0]), sys.stderr)
+    return code or int(bool(LOST))
+
+
+def rooted(path):
+    """A path of the machine, or of the tree that tests put in its place."""
+    return os.environ.get("PLUGTOOLS_ROOT", "") + path
+
+
+def read(path, default=None):
+    """What a file of sysfs holds; default, if given, where it cannot."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        if default is None:
+            raise
+        return default
+
+
+def write(path, value):
+    """Write a setting; an error of the kernel's names the file."""
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(value)
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
+
+
+def refuse_special(path):
+    """Of a device, a pipe or a directory a file must not take the place."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EEXIST, "not a regular file", path)
+
+
+def replace_file(path, data, mode=None, sync=True):
+    """Put bytes in a file's place: a reader sees either, and on failure
+    nothing is left behind.  Without a mode, the umask decides.
+    """
+    path = os.path.realpath(path)
+    refuse_special(path)
+    # of a name that ends by chance: node_exporter takes all that is *.prom
+    handle, temporary = tempfile.mkstemp(
+        dir=os.path.dirname(path), prefix="." + os.path.basename(path) + ".")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        if mode is None:
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def listing(path):
+    """Names in a directory, none if it is not there."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
+def active(text):
+    """The value in force of "[always] never"; else the text itself."""
+    match = re.search(r"\[(.*?)\]", text)
+    return match.group(1) if match else text
+
+
+def names_in(text):
+    """The names on offer in "[always] never"."""
+    return text.replace("[", "").replace("]", "").split()
+
+
+def per(count, of):
+    """A ratio, or None where there is nothing to divide."""
+    return None if count is None or not of else round(count / of, 6)
+
+
+def duration(seconds):
+    """Seconds as people say it."""
+    if seconds < 90:
+        return "%d s" % round(seconds)
+    return "%d min" % round(seconds / 60)
+
+
+def start_time(pid):
+    """When a process started, in ticks since boot; None if it has ended.
+
+    With its number, this tells a process from a later one of that number.
+    """
+    # not rooted: processes are always this machine's
+    fields = read("/proc/%d/stat" % pid, "").rpartition(")")[2].split()
+    return int(fields[19]) if len(fields) > 19 and fields[0] not in "ZX" \
+        else None

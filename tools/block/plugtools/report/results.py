@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What plugbench makes of its records: file, tables, verdict, plots, page.
+
+plugbench calls, in this order:
+
+old_records(path)           before anything is measured, to refuse --compare's
+                            file early; also for --show
+complete(records, ...)      adds what is the same in all records
+about(disk, ...)            the meta of the result
+publish(records, meta, ...) writes and prints everything
+compare(old, new, ...)      --compare; returns the exit status
+show(path, ...)             tables, verdict and page of a file, again
+
+All raise UsageProblem for a file that cannot be used and EnvironmentProblem
+for one that cannot be written.
+"""
+import contextlib
+import json
+import os
+import re
+import shlex
+import sys
+import time
+
+from ..core.system import EnvironmentProblem, UsageProblem, say
+from ..core.terminal import paint
+from . import changes, chart, markdown, page, records, tables, verdict
+from .summary import summarise
+
+REGRESSION = 3                  # exit status: --fail-below found one
+UNCLEAR = 4                     # exit status: too few runs to tell
+STATUSES = """\
+Exit status: 0 ok, 1 the environment does not allow it, 2 usage, 3 --fail-below
+found a regression, 4 it cannot be told from so few runs, 130 interrupted."""
+
+CLAIM = ("plugbench compares the plug policies of one disk: I/Os per second, "
+         "latency and\nCPU cost of each, measured here, with these workloads.")
+NOTE = """\
+What a number means: the mean over the rounds on this machine, this disk and
+one CPU; the policies took turns, so that drift hit all alike. A difference
+smaller than the spread between rounds means nothing. It says nothing of other
+disks or loads, and on a machine that does other work, in a virtual machine,
+or on a disk never written (which need not read its medium) little at all.
+Latency is from submission to completion as fio sees it, the hold in the plug
+included. Per-I/O counts of perf include fio's own work and its start.
+Unplugs come from short runs of their own, since counting costs.
+Before each measurement the same load runs for a second that no figure counts:
+"adaptive" starts anew there, and needs 50 ms or more of a busy disk to find its
+groups, longer of a slow one. What it loses meanwhile, or after the load has
+changed, is not in the figures. "group" is where it had arrived at the end.
+"""
+SETTINGS = ["runtime", "iops_limit", "cpu", "polled", "scheduler"]
+FRAME_ENDS = "--unified_rw_reporting=mixed"     # what follows is the load
+FURTHER = ["cycles_per_io", "cache_misses_per_io", "ctx_switches_per_io",
+           "unplugs_per_io", "ios_per_unplug", "group"]
+
+
+@contextlib.contextmanager
+def told(problem):
+    """An error of the records is a problem of this kind."""
+    try:
+        yield
+    except records.ReportError as error:
+        raise problem(str(error)) from error
+
+
+def old_records(path):
+    """(records, meta) of a file that plugbench wrote earlier."""
+    with told(UsageProblem):
+        found, meta = records.load(path)
+        if not found:
+            raise records.ReportError("%s: its list of records is empty; "
+                                      "accepted: one record or more" % path)
+    return found, meta
+
+
+def complete(found, identity, profile, patched, commit=None):
+    """Add to each record what is the same in all.
+
+    identity: model and firmware; profile: what to call the disk, with the
+    nomerges of a record that has one: a verdict is for one of them.
+    """
+    uname = os.uname()
+    common = dict(
+        identity, kernel="patched" if patched else "unpatched",
+        suite="plugbench",
+        commit=commit or "%s %s" % (uname.release, uname.version))
+    name = " ".join(profile.split())
+    return [dict(common, profile=name + (
+        ", nomerges=" + record["nomerges"] if "nomerges" in record else ""),
+                 **record) for record in found]
+
+
+def about(disk, identity, words, **facts):
+    """The meta of the result; words: the command line, facts: of the plan."""
+    return {
+        "claim": " ".join(CLAIM.split()), "note": NOTE,
+        "command": shlex.join(["plugbench", *words]),
+        "kernels": " ".join(os.uname()[2:4]), "disk": disk.name,
+        "size": disk.size(), "machine": os.uname().nodename,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **facts, **identity}
+
+
+def facts_of(meta):
+    """When, and of what: [(name, text)], for who reads it elsewhere."""
+    return [("Disk", ", ".join(filter(None, (
+        meta.get("model"), meta.get("firmware") and
+        "firmware %s" % meta["firmware"], meta.get("size"))))),
+            ("Kernel", str(meta.get("kernels") or "")),
+            ("Measured", str(meta.get("time") or "").replace("T", " ")
+             .replace("Z", " UTC"))]
+
+
+def section_of(cells, found, meta):
+    """The page's section of a result."""
+    return {"suite": "plugbench", "cells": cells, "verdict": found,
+            "details": meta.get("warnings"), "facts": facts_of(meta),
+            **{name: meta.get(name) for name in ("claim", "command", "note",
+                                                 "holds")}}
+
+
+def write_pages(cells, found, meta, out):
+    """Plots and the page, where asked for; their paths."""
+    disk, drawn = str(meta.get("disk", "disk")), []
+    if out.plots:
+        drawn = chart.write(found, out.plots, "plugbench-" + disk)
+    if out.html:
+        page.html([section_of(cells, found, meta)], out.html,
+                  "Plug policies of %s" % disk)
+    return drawn + [out.html] * bool(out.html)
+
+
+def print_tables(cells, meta):
+    """All figures, and how to read them."""
+    say("\n" + tables.table(cells))
+    further = [name for name in FURTHER
+               if any(cell["extra"].get(name) for cell in cells)]
+    if further:
+        say("\n" + tables.body(cells, further))
+    say("\n" + meta.get("note", ""))
+
+
+def colour(text):
+    """The verdict's lines: what is recommended stands out."""
+    return "\n".join(paint(line, "good" if re.search(r" use \w", line) else
+                           "warning" if "not enough runs" in line else None)
+                     for line in text.split("\n"))
+
+
+def present(cells, found, meta, out):
+    """Print the verdict, and the tables if they are wanted; write the page.
+
+    out: html, plots, verbose and markdown, as plugbench's options have them.
+    """
+    if out.markdown:
+        say(markdown.text(found, facts_of(meta), meta.get("holds") or []))
+    else:
+        if out.verbose:
+            print_tables(cells, meta)
+        say("\n" + colour(verdict.table(found, out.verbose)))
+        for text in meta.get("holds") or []:
+            say("  This holds with %s." % text)
+    for path in write_pages(cells, found, meta, out):
+        say("wrote %s" % path, sys.stderr if out.markdown else None)
+
+
+def save(path, found, meta):
+    """The file, with the verdict so far; the verdict."""
+    with told(EnvironmentProblem):
+        opinion = verdict.of(found)
+        records.save(path, found, meta, verdict=opinion)
+    return opinion
+
+
+def publish(found, meta, path, out):
+    """File first, so that nothing measured is lost; then the rest.  out: as
+    present() has it."""
+    opinion = save(path, found, meta)
+    with told(EnvironmentProblem):
+        present(summarise(found), opinion, meta, out)
+    say("wrote %s" % path, sys.stderr if out.markdown else None)
+
+
+def show(path, out):
+    """What publish() printed of a file, and the page anew."""
+    found, meta = old_records(path)
+    with told(EnvironmentProblem):
+        present(summarise(found), verdict.of(found), meta, out)
+
+
+def judge(found, least):
+    """The exit status that --fail-below asks for, said aloud."""
+    failed, unclear = changes.gate(found, least)
+    for words, some in (("regression", failed), ("cannot be told", unclear)):
+        for one in some:
+            say("%s: %s %s, %s: %s" % (
+                words, one["workload"], one["policy"],
+                tables.HEADINGS[one["metric"]],
+                verdict.percent(one["ratio"])))
+    if not failed and not unclear:
+        say("no regression: nothing is surely below %g" % least)
+    return REGRESSION if failed else UNCLEAR if unclear else 0
+
+
+def load_of(meta, other, name):
+    """The words that fio was told of a workload, without what plugbench says
+    of any; None if the result does not say.  other: the meta to compare with.
+    """
+    told = (meta.get("fio") or {}).get(name)
+    if told is None:
+        return None
+    words = shlex.split(told)
+    words = words[words.index(FRAME_ENDS) + 1:] if FRAME_ENDS in words \
+        else words
+    ours = ("--cpus_allowed=",) * (meta.get("cpu") is not None) + \
+        ("--hipri",) * (meta.get("polled") != other.get("polled"))
+    return [word for word in words if not word.startswith(ours)]
+
+
+def check_loads(had, has):
+    """Refuse two results whose workloads have a name in common, and no more.
+    """
+    for name in has.get("fio") or {}:
+        old, new = load_of(had, has, name), load_of(has, had, name)
+        if None not in (old, new) and old != new:
+            raise UsageProblem(
+                "--compare: the loads of %s differ: %s, then %s; accepted: "
+                "results of one load" % (name, *(
+                    " ".join(word for word in side if word not in other)
+                    or "not so" for side, other in ((old, new), (new, old)))))
+
+
+def compare(old, new, least=None, path=None):
+    """Print what changed from one file to another; the exit status.
+
+    least: of --fail-below, or None; path: where the comparisons go as JSON.
+    """
+    (before, had), (after, has) = old_records(old), old_records(new)
+    check_loads(had, has)
+    with told(UsageProblem):
+        found = changes.compare(before, after)
+    say(changes.text(found))
+    for name in sorted({one["workload"] for one in found}):
+        if None in (load_of(had, has, name), load_of(has, had, name)):
+            say("cannot be told: whether %s was the same load, as a result "
+                "does not say what ran" % name)
+    for line in changes.missing(before, after):
+        say(line)
+    for name in SETTINGS:
+        if name in had and name in has and had[name] != has[name]:
+            say("measured differently: %s %s, then %s" % (
+                name, had.get(name), has.get(name)))
+    status = 0 if least is None else judge(found, least)
+    if path:
+        with told(EnvironmentProblem):
+            records.write_file(path, json.dumps(
+                {"version": records.VERSION, "old": old, "new": new,
+                 "fail_below": least, "status": status,
+                 "comparisons": found}, indent=1).encode("ascii"))
+    return status

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""plugroll summary: what --json said on many hosts, in one view.
+
+A host is called as its file is, without .json; what "list", "try" and "keep"
+print is told apart by its keys.
+"""
+import collections
+import json
+import os
+import statistics
+import sys
+
+from ..core.system import EnvironmentProblem, say
+from ..core.terminal import columns, paint
+from .disklist import wrong
+
+FORMATS = (1, 2)                # of print_json()
+HEADER = ["hosts", "disks", "what"]
+KINDS = {"tripped": "bad", "no gain": "warning", "unknown": "warning"}
+
+
+def load(path):
+    """What a file holds; why it cannot be used, as an EnvironmentProblem."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        if found["version"] not in FORMATS:
+            raise EnvironmentProblem("%s: of version %s; accepted: %s" % (
+                path, found["version"], ", ".join(map(str, FORMATS))))
+        return found
+    except OSError as error:
+        raise EnvironmentProblem("%s: %s" % (path, error.strerror)) from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise EnvironmentProblem("%s: not what plugroll --json prints"
+                                 % path) from error
+
+
+class Fleet:
+    """What is known of all hosts so far."""
+
+    def __init__(self):
+        self.groups = collections.defaultdict(dict)     # {what: {host: disks}}
+        self.changes = collections.defaultdict(list)    # {(mode, metric): ..}
+        self.exceptions = []                            # (host, disk, why)
+
+    def count(self, what, host, disks=1):
+        """So many disks of a host are in a group."""
+        hosts = self.groups[what]
+        hosts[host] = hosts.get(host, 0) + disks
+
+    def add(self, host, found):
+        """What one run said."""
+        if "status" in found:
+            self.add_try(host, found)
+        elif "pattern" in found:
+            self.count("kept: " + found["mode"], host, len(found["disks"]))
+        else:
+            self.add_list(host, found["disks"])
+
+    def add_list(self, host, rows):
+        """Of "list"; a head, whose legs are listed, too, is left out."""
+        for row in rows:
+            if row["set"] is None:
+                continue
+            self.count("set: " + row["set"], host)
+            why = wrong(row)
+            if why:
+                self.count("not as it should be", host)
+                self.exceptions.append((host, row["disk"], why))
+
+    def add_try(self, host, found):
+        """Of "try"."""
+        mode = found["mode"]
+        for name, one in found["disks"].items():
+            self.count("tried %s: %s" % (mode, one["status"]), host)
+            for metric, figures in one["figures"].items():
+                self.changes[mode, metric].append(figures["change"])
+            if one["status"] not in ("held", "unknown"):
+                self.exceptions.append((host, name, found["why"]))
+        for group in "idle", "already":
+            if found[group]:
+                self.count("tried %s: %s" % (mode, group), host,
+                           len(found[group]))
+
+    def result(self, unusable):
+        """For JSON, and for people."""
+        return {
+            "groups": [{"what": what, "hosts": len(hosts),
+                        "disks": sum(hosts.values())}
+                       for what, hosts in sorted(self.groups.items())],
+            "changes": [{"mode": mode, "metric": metric, "disks": len(values),
+                         "median": statistics.median(values),
+                         "least": min(values), "most": max(values)}
+                        for (mode, metric), values in
+                        sorted(self.changes.items())],
+            "exceptions": [dict(zip(("host", "disk", "why"), one))
+                           for one in self.exceptions],
+            "unusable": unusable}
+
+
+def summary_of(paths):
+    """What all files say."""
+    fleet, unusable = Fleet(), []
+    for path in paths:
+        host = os.path.basename(path)
+        host = host[:-5] if host.endswith(".json") else host
+        try:
+            fleet.add(host, load(path))
+        except EnvironmentProblem as error:
+            unusable.append(str(error))
+        except (KeyError, TypeError, AttributeError):
+            unusable.append("%s: not what plugroll list, try or keep prints "
+                            "with --json" % path)
+    return fleet.result(unusable)
+
+
+def print_summary(found):
+    """For people: groups, changes, and who is not as it should be."""
+    rows = [HEADER] + [[str(one["hosts"]), str(one["disks"]), one["what"]]
+                       for one in found["groups"]]
+    for text, row in zip(columns(rows, range(3)), rows):
+        say(paint(text, KINDS.get(row[2].rpartition(": ")[2])))
+    for one in found["changes"]:
+        say("%s: %s by %+.1f%% on half of %d disks or more; %+.1f to %+.1f%%"
+            % (one["mode"], one["metric"], 100 * one["median"], one["disks"],
+               100 * one["least"], 100 * one["most"]))
+    for one in found["exceptions"]:
+        say(paint("%(host)s: %(disk)s: %(why)s" % one, "bad"))
+    for text in found["unusable"]:
+        say("plugroll: " + text, sys.stderr)

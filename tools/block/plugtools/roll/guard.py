@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guards: how much worse a mode may be, and whether it is.
+
+A live load drifts, so one measurement before and one after say little.  The
+old mode and the tried one take turns in short blocks, and each pair of
+neighbours gives one ratio.  Which of a pair comes first is drawn, as a load
+may recur in step with the blocks; of four pairs each mode leads two, so that a
+steady drift cancels.
+"""
+import argparse
+import collections
+import math
+import re
+import statistics
+
+from ..report.intervals import quantile
+FALLS = ("iops",)
+RISES = ("mean", "p99")
+UNITS = {"iops": "/s", "mean": " ms", "p99": " ms"}
+LEAST_PAIRS = 3
+SURE = 0.99         # to stop: it is asked after each pair, so more than 0.95
+SHOWN = 0.95        # what is shown at the end
+MOST = 0.8          # of the pairs have a metric that is said to be guarded
+FEW = 0.1           # of the I/Os, or FEWER and no figures: a collapse
+FEWER = 0.5
+COLLAPSES = 2       # pairs, if there is one disk; chance has more with many
+RETURNS = 5         # so many more for each pair that says the opposite
+ACCEPTED = {
+    True: "accepted: limits such as p99=5%,iops=-2%; iops may fall, mean and "
+          "p99 may rise, by 0.1% to 99%; --require takes a gain",
+    False: "accepted: gains such as iops=+0.5%,p99=-1%; iops must rise, mean "
+           "and p99 must fall, by 0.1% to 99%"}
+
+Change = collections.namedtuple("Change", "change low high")
+
+
+def parse_limit(text, harm_limit=True):
+    """("iops", -0.02) of "iops=-2%"; of a gain, ("iops", 0.005)."""
+    match = re.fullmatch(r"(\w+)=([+-]?)(\d+(?:\.\d+)?)%?", text)
+    if not match or match[1] not in FALLS + RISES:
+        raise argparse.ArgumentTypeError("'%s' is no %s; %s" % (
+            text, "guard" if harm_limit else "gain", ACCEPTED[harm_limit]))
+    falls = (match[1] in FALLS) == harm_limit
+    size = float(match[3]) / 100
+    if falls != (match[2] == "-") or not 0.001 <= size <= 0.99:
+        raise argparse.ArgumentTypeError("'%s' cannot be meant; %s" % (
+            text, ACCEPTED[harm_limit]))
+    return match[1], -size if falls else size
+
+
+def parse_guard(text, harm_limit=True):
+    """{metric: limit} of "p99=5%,iops=-2%"; or of gains."""
+    guard = {}
+    for part in text.split(","):
+        metric, limit = parse_limit(part.strip(), harm_limit)
+        if metric in guard:
+            raise argparse.ArgumentTypeError("%s is given twice; %s" % (
+                metric, ACCEPTED[harm_limit]))
+        guard[metric] = limit
+    return guard
+
+
+def parse_gain(text):
+    """{metric: gain} of "iops=+0.5%"."""
+    return parse_guard(text, False)
+
+
+def lacking(pairs, gains):
+    """Why a mode does not gain what is required, or None: all of the 95%
+    interval must lie there."""
+    for metric, gain in gains.items():
+        change = change_of(pairs, metric)
+        if change is None:
+            return "too few pairs with %s" % metric
+        if harm(change, -gain)[2] > -abs(gain):
+            return "%s by %s, %+g%% is required" % (
+                metric, change_text(change), gain * 100)
+    return None
+
+
+def guard_text(guard):
+    """The same, as text."""
+    return ",".join("%s=%+g%%" % (metric, limit * 100)
+                    for metric, limit in guard.items()) or "none"
+
+
+def interval(values, confidence):
+    """(mean, half of its interval) by Student's t."""
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.fmean(values), error * quantile(1 - confidence,
+                                                      len(values) - 1)
+
+
+def change_of(pairs, metric, confidence=SHOWN):
+    """The change from the old mode to the tried one, with its interval.
+
+    None where there are too few pairs.  Ratios are averaged as logarithms:
+    half and double then cancel.
+    """
+    logs = [math.log(new[metric] / old[metric]) for old, new in pairs
+            if metric in old and metric in new]
+    if len(logs) < LEAST_PAIRS:
+        return None
+    mean, half = interval(logs, confidence)
+    return Change(*(math.expm1(value)
+                    for value in (mean, mean - half, mean + half)))
+
+
+def harm(change, limit):
+    """(the change, its better end, its worse end), as harm is positive."""
+    if limit < 0:
+        return -change.change, -change.high, -change.low
+    return change.change, change.low, change.high
+
+
+def collapsed(before, after, guard):
+    """Whether a disk all but stopped from one block to the other, or does too
+    little to have the figures that it had."""
+    if "iops" not in before:
+        return False
+    part = after["ios"] / before["ios"]
+    return part < FEW or part < FEWER and any(
+        metric in before and metric not in after for metric in guard)
+
+
+def collapse(pairs, guard, disks=1):
+    """Why the tried mode is taken to stop the disk, or None.
+
+    Watched whatever the guard: where the tried mode has no figures, there is
+    nothing to compare.  A load that comes and goes does so in the old mode,
+    too; and of many disks with such a load one is idle at the wrong times.
+    """
+    stops = sum(collapsed(old, new, guard) for old, new in pairs)
+    returns = sum(collapsed(new, old, guard) for old, new in pairs)
+    if stops < COLLAPSES + math.ceil(math.log2(disks)) + RETURNS * returns:
+        return None
+    return "collapse: in %d of %d pairs next to no I/O with it" % (
+        stops, len(pairs))
+
+
+def tripped(pairs, guard, disks=1):
+    """Why the guard trips, or None.
+
+    It does when the change is beyond the limit, and is too clear to be
+    chance, of which there is more with more disks and metrics.
+    """
+    sure = 1 - (1 - SURE) / (disks * max(1, len(guard)))
+    for metric, limit in guard.items():
+        change = change_of(pairs, metric, sure)
+        if change:
+            estimate, better, _ = harm(change, limit)
+            if estimate > abs(limit) and better > 0:
+                return "%s by %s, the limit is %+g%%" % (
+                    metric, change_text(change), limit * 100)
+    return None
+
+
+def undecided(pairs, guard):
+    """Why the guard may not be said to hold, or None."""
+    for metric, limit in guard.items():
+        change = change_of(pairs, metric)
+        if change is None:
+            return "too few pairs with %s" % metric
+        known = sum(metric in old and metric in new for old, new in pairs)
+        if known < MOST * len(pairs):
+            return "%s is known of %d of %d pairs only" % (
+                metric, known, len(pairs))
+        if harm(change, limit)[2] > abs(limit):
+            return "%s by %s, so %+g%% is not ruled out" % (
+                metric, change_text(change), limit * 100)
+    return None
+
+
+def change_text(change):
+    """Such as "-7.3% (-9.1 to -5.4)"."""
+    return "%+.1f%% (%+.1f to %+.1f)" % tuple(100 * part for part in change)
+
+
+def mean_of(pairs, metric, which):
+    """The mean of what the old mode (0) or the tried one (1) did."""
+    values = [pair[which][metric] for pair in pairs
+              if metric in pair[0] and metric in pair[1]]
+    return sum(values) / len(values) if values else None
+
+
+def outcome(pairs, guard):
+    """{metric: figures} of all metrics that were measured."""
+    found = {}
+    for metric in FALLS + RISES:
+        change = change_of(pairs, metric)
+        if change:
+            found[metric] = {
+                "old": mean_of(pairs, metric, 0),
+                "new": mean_of(pairs, metric, 1),
+                "change": change.change, "low": change.low,
+                "high": change.high, "limit": guard.get(metric)}
+    return found
+
+
+def outcome_lines(found):
+    """A table of that for people."""
+    if not found:
+        return []
+    form = "  %-6s %12s %12s  %-26s %s"
+    lines = [form % ("", "old", "tried", "change (95% interval)", "limit")]
+    for metric, one in found.items():
+        limit = one["limit"]
+        lines.append(form % (
+            metric, number(one["old"]) + UNITS[metric],
+            number(one["new"]) + UNITS[metric],
+            change_text(Change(one["change"], one["low"], one["high"])),
+            "-" if limit is None else "%+g%%" % (limit * 100)))
+    return [line.rstrip() for line in lines]
+
+
+def number(value):
+    """Three digits, or what is before the point."""
+    return "%.0f" % value if value >= 100 else "%.3g" % value

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0
+"""keep, undo and apply: modes that last, and modes that no longer do."""
+import contextlib
+import errno
+import os
+import signal
+import time
+
+from ..core.disks import Disk, disks
+from ..core.journal import Held, directory, entries_of, locked, recover
+from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, listing,
+                           read, rooted)
+from .log import log
+from .rules import (RULES, add, alone, check_alone, identity, install,
+                    kept_now, merge, mode_before, mode_for, on_file, only,
+                    recorded)
+from .trial import PROGRAM, check_mode, tell_both
+
+APPLIED = "/run/plug-policy/applied"
+POLL_SECONDS = 0.5
+
+
+@contextlib.contextmanager
+def unstopped():
+    """Signals wait until the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def left_on(names):
+    """A journal that tells of disks, whose locks are ours, or None: so nobody
+    is at work, and the mode may be that of a killed try."""
+    place = rooted("/run/plug-policy")
+    for name in listing(place):
+        if name.endswith(".journal"):
+            path = os.path.join(place, name)
+            head = (entries_of(path) or [{}])[0]
+            if set(names) & set(head.get("locks", [])):
+                return path
+    return None
+
+
+# --- keep ------------------------------------------------------------------
+
+def put_back(before):
+    """Set modes, {disk: mode}; the disks that refuse."""
+    refused = []
+    for disk, mode in before.items():
+        try:
+            if disk.policy() != mode:
+                disk.set_policy(mode)
+        except OSError as error:
+            if not disk.gone(error):
+                refused.append(disk)
+                tell_both("%s stays at %s (%s): see plugroll undo" % (
+                    disk.name, disk.policy(), error.strerror))
+    return refused
+
+
+def present(legs, all_nvme):
+    """Those of the disks that can be kept; what has gone is told."""
+    found = []
+    for leg in legs:
+        try:
+            known = all_nvme or identity(leg)
+        except UsageProblem:
+            if leg.there():
+                raise
+            known = None
+        if known and leg.policy():
+            found.append(leg)
+        else:
+            tell_both("%s has gone" % leg.name)
+    if legs and not found:
+        raise EnvironmentProblem("no disk is left; nothing was changed")
+    return found
+
+
+def set_mode(leg, mode):
+    """Set it; a disk that has gone needs nothing."""
+    try:
+        leg.set_policy(mode)
+    except OSError as error:
+        if not leg.gone(error):
+            raise
+        tell_both("%s has gone" % leg.name)
+
+
+def write_and_set(mode, legs, old, new):
+    """The rules and the mode, or neither; what install() returns.
+
+    The rules come first: they say what was set before.
+    """
+    before = {leg: leg.policy() for leg in legs}
+    try:
+        written = install(new)
+        for leg in legs:
+            set_mode(leg, mode)
+        note_applied([leg for leg in legs if leg.hidden()])
+        return written
+    except BaseException:
+        with unstopped():
+            install(merge(old, only(new, put_back(before))))
+        raise
+
+
+def keep(mode, legs, all_nvme=False):
+    """Keep a mode for disks and, if asked for, all NVMe disks to come:
+    ({file: what is written there}, {disk: another mode that it has by name}).
+    """
+    legs = present(legs, all_nvme)
+    check_mode(mode, legs)
+    if not all_nvme:
+        check_alone(legs)
+    recover(tell_both, PROGRAM)
+    names = [leg.name for leg in legs]
+    with alone(RULES), locked(names, PROGRAM):
+        left = left_on(names)
+        if left:
+            raise EnvironmentProblem(
+                "%s tells of settings that could not be put back: see "
+                "plugbench --restore; to forget them, remove it" % left)
+        old = on_file()
+        new = add(old, mode, legs, all_nvme)
+        named = {leg.name: mode_for(leg, new.kept) for leg in legs
+                 if mode_for(leg, new.kept) not in (mode, None)}
+        chosen = [leg for leg in legs if leg.name not in named]
+        written = write_and_set(mode, chosen, old, new)
+    log("keep %s on %s%s" % (
+        mode, ", ".join(leg.name for leg in chosen) or "no disk",
+        " and all NVMe disks to come" if all_nvme else ""))
+    return {RULES: written} if written else {}, named
+
+
+# --- undo ------------------------------------------------------------------
+
+def take_back(disk, rules):
+    """Set what was set before; what was done."""
+    kept, now = mode_for(disk, rules.kept), disk.policy()
+    if not now:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), disk.name)
+    before = mode_before(disk, rules)
+    if now not in (kept, before):
+        left = left_on([disk.name])
+        if left:
+            raise EnvironmentProblem("%s is at %s, of which %s tells: see "
+                                     "plugbench --restore" % (
+                                         disk.name, now, left))
+        return "%s is left at %s, which was set after %s was kept" % (
+            disk.name, now, kept)
+    if now != before:
+        disk.set_policy(before)
+    return "%s is %s %s" % (
+        disk.name, before, "again" if recorded(disk, rules) else
+        "now; it came after keep, so what it was before is not known")
+
+
+def take_all_back(affected, rules, done, problems):
+    """The same for some disks; the rules of those that refuse, or that an
+    interrupt leaves, stay."""
+    rest = list(affected)
+    try:
+        for disk in affected:
+            try:
+                done.append(take_back(disk, rules))
+                rest.remove(disk)
+            except OSError as error:
+                if disk.gone(error):
+                    done.append("%s has gone" % disk.name)
+                    rest.remove(disk)
+                else:
+                    problems.append("%s: %s" % (disk.name, error.strerror))
+            except EnvironmentProblem as error:
+                problems.append(str(error))
+    finally:
+        with unstopped():
+            if install(only(rules, rest)) is not None:
+                done.append("%s %s" % (RULES, "tells of the rest" if rest else
+                                       "is removed"))
+            if not rest:
+                with contextlib.suppress(OSError):
+                    os.unlink(rooted(APPLIED))
+
+
+def undo():
+    """Put back modes, remove the rules: (what was done, what could not be)."""
+    done, problems, told = [], [], []
+    good = recover(lambda text: (told.append(text), log(text)), PROGRAM)
+    (done if good else problems).extend(told)
+    with alone(RULES):
+        rules = on_file()
+        affected = [disk for disk in map(Disk, disks())
+                    if disk.has_knob() and mode_for(disk, rules.kept)]
+        with locked([disk.name for disk in affected], PROGRAM):
+            take_all_back(affected, rules, done, problems)
+    log("undo: " + "; ".join(done + problems or ["nothing was kept"]))
+    return done, problems
+
+
+# --- paths that come later -------------------------------------------------
+
+def applied():
+    """Names and numbers of paths that have been set since boot."""
+    return set(read(rooted(APPLIED), "").splitlines())
+
+
+def key(disk):
+    """Which path, so that one which comes again is a new one."""
+    return "%s %s" % (disk.name, disk.number())
+
+
+def note_applied(paths, known=None):
+    """They are not set again: somebody may have set another mode by hand.
+
+    They are set all the same if that cannot be noted.
+    """
+    known = applied() if known is None else known
+    new = [key(path) for path in paths if key(path) not in known]
+    try:
+        if new:
+            directory()
+            with open(rooted(APPLIED), "a", encoding="ascii") as file:
+                file.write("".join(line + "\n" for line in new))
+    except OSError as error:
+        log("%s: %s" % (APPLIED, error.strerror))
+
+
+def apply_once():
+    """Set the paths that are new; those that somebody is working on stay."""
+    known, kept = applied(), kept_now()
+    for disk in map(Disk, disks()):
+        if disk.hidden() and disk.has_knob() and mode_for(disk, kept) \
+                and key(disk) not in known:
+            with contextlib.suppress(Held), locked([disk.name], PROGRAM):
+                apply_to(disk, known)
+
+
+def apply_to(disk, known):
+    """One path; one that goes meanwhile needs nothing."""
+    mode = mode_for(disk, kept_now())
+    if mode is None:
+        return                  # undo came first
+    try:
+        if disk.policy() != mode:
+            disk.set_policy(mode)
+            log("%s is a new path: %s, as kept" % (disk.name, mode))
+        note_applied([disk], known)
+    except OSError as error:
+        log("%s: %s is not set: %s" % (disk.name, mode, error.strerror))
+
+
+def apply(seconds):
+    """The same, while the kernel may still be looking for namespaces."""
+    if not kept_now():
+        raise EnvironmentProblem("nothing is kept: see plugroll keep")
+    end = time.monotonic() + seconds
+    apply_once()
+    while time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
+        apply_once()

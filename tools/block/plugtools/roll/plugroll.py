@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Roll a plug policy out on this host: look, try, keep, undo.
+
+"try" compares a mode with the one that is set, under the live load, and then
+puts the old one back.  Every decision goes to the system's log.
+"""
+import argparse
+import errno
+import json
+import re
+import signal
+import sys
+
+from .. import VERSION
+from ..core.disks import all_disks, find_disks, with_knob, without_knob
+from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
+                           UsageProblem, say)
+from ..core.terminal import add_options
+from ..report.records import ReportError
+from .disklist import (HEADER, NOMERGES, check_list, keeps_nomerges,
+                       listing_of, note_try, print_list)
+from .fleet import print_summary, summary_of
+from .guard import parse_gain, parse_guard
+from .keep import apply, keep, undo
+from .log import log
+from .rules import ALL_NVME
+from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, print_result,
+                    try_mode)
+
+FORMAT = 2                      # of what --json prints
+DEFAULT_GUARD = "p99=10%,iops=-2%"
+SHORTEST, LONGEST = 12, 86400   # seconds for a try
+DENIED = (errno.EACCES, errno.EPERM)
+SHORTEST_BLOCK = 0.5            # seconds
+INTERRUPTED = {"try": "; modes are as before",
+               "undo": "; the next undo does the rest"}
+MODES = ("always", "never", "seq-small", "adaptive")
+EPILOG = """\
+Exit codes: 0 done, and a try's guard held, or its mode is set already; 1 the
+environment does not allow it; 2 usage; 3 the guard tripped, or with --check a
+mode is not in force; 4 not enough I/O or evidence to tell; 5 the guard held,
+but the gain that is required is not there; 130 interrupted. Whatever it is, a
+try without --keep puts back the mode that was set before.
+"""
+
+TRY = """\
+Compare a mode with the one that is set, under the live load.
+
+A live load drifts, and one measurement before and one after would show just
+that. So blocks of both modes take turns, and neighbours are compared in pairs.
+The guard trips if the change is beyond a limit and, with 99% confidence, no
+chance (more with several disks or limits); it needs three pairs at least.
+It limits a loss, so a mode that does neither harm nor good holds; --require
+asks for a gain, and that the 95% interval of each change is beyond it.
+Whatever the limits, it trips on a collapse: next to no I/O with MODE in two
+pairs (more with several disks). It has held if, at the end, the 95% interval
+of each change is within its limit, and known of 80% of the pairs.
+
+  iops  reads and writes per second, counted before they merge
+  mean  response time of requests, the hold in the plug included, of diskstats
+  p99   the same of one request in a hundred; from a sample that trace events
+        follow, since diskstats has sums only
+
+The mode that was set before is put back at the end, if the guard trips, on an
+error, on a signal, and if plugroll is killed. A disk that refuses it is asked
+for 10 s; then, the next plugroll does it, or "plugroll undo".
+"""
+
+
+def seconds(text):
+    """Of "90", "90s", "10m", "2h"."""
+    match = re.fullmatch(r"(\d+)([smh]?)", text)
+    value = int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] \
+        if match else 0
+    if not SHORTEST <= value <= LONGEST:
+        raise argparse.ArgumentTypeError(
+            "'%s' is no time for a try; accepted: 12s to 24h, as 90s, 10m, 2h"
+            % text)
+    return value
+
+
+def block(text):
+    """Seconds of a block."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not SHORTEST_BLOCK <= value <= 600:
+        raise argparse.ArgumentTypeError(
+            "'%s' is no length of a block; accepted: %g to 600 (seconds)"
+            % (text, SHORTEST_BLOCK))
+    return value
+
+
+def add_disks(parser, wanted="+"):
+    """Which disks."""
+    parser.add_argument("disks", nargs="*" if wanted == "+" else wanted,
+                        metavar="DISK", help="such as nvme0n1; for a "
+                        "multipath head, dm or md, the disks below it are set")
+    if wanted == "+":
+        parser.add_argument("--all-nvme", action="store_true",
+                            help="all NVMe disks, hidden paths included")
+
+
+def arguments(words):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=__doc__, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version",
+                        version="%s %s" % (PROGRAM, VERSION))
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verb = verbs.add_parser("list", add_help=False, help="modes set, in force, "
+                            "and what is worth a try")
+    add_disks(verb, "*")
+    add_options(verb, HEADER)
+    verb.add_argument("--check", action="store_true", help="exit with 3 if a "
+                      "mode that is set or kept is not in force")
+    add_json(verb)
+    verb.add_argument("--help", action="help", help="print this")
+    add_try(verbs)
+    verb = verbs.add_parser("keep", help="set a mode, for good")
+    verb.add_argument("mode", choices=MODES)
+    add_disks(verb)
+    add_json(verb)
+    verb = verbs.add_parser("undo", help="put back what keep has changed, and "
+                            "what a killed try has left")
+    add_json(verb)
+    verb = verbs.add_parser("summary", help="what list, try or keep said with "
+                            "--json on many hosts")
+    verb.add_argument("files", nargs="+", metavar="FILE",
+                      help="of a host, such as web1.json")
+    add_json(verb)
+    verb = verbs.add_parser("apply", help="for udev: set new paths as kept")
+    verb.add_argument("--settle", type=float, default=10, metavar="SEC",
+                      help="go on looking for new paths for so long [10]")
+    args = parser.parse_args(words)
+    if args.verb in ("try", "keep") and bool(args.disks) == args.all_nvme:
+        parser.error("name disks, or give --all-nvme (%s)" % with_knob())
+    return args
+
+
+def add_json(verb):
+    """For programs."""
+    verb.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_try(verbs):
+    """The command line of try."""
+    verb = verbs.add_parser(
+        "try", help="compare a mode with the one that is set, under the live "
+        "load", description=TRY,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    verb.add_argument("mode", choices=MODES)
+    add_disks(verb)
+    verb.add_argument("--for", dest="seconds", type=seconds, default=600,
+                      metavar="TIME", help="how long, such as 90s or 2h [10m]")
+    verb.add_argument("--guard", type=parse_guard, metavar="LIMITS",
+                      help="end as soon as a limit is exceeded for sure "
+                      "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
+                      "kernel has no trace events]")
+    verb.add_argument("--require", type=parse_gain, default={},
+                      metavar="GAINS", help="hold only if it is sure to gain "
+                      "this much, such as iops=+0.5%%")
+    verb.add_argument("--block", type=block, metavar="SEC",
+                      help="how long the modes take turns [2 to 10, by --for]")
+    verb.add_argument("--keep", action="store_true",
+                      help="if the guard held, or MODE is set already, do as "
+                      "keep does for these disks, not for idle ones")
+    add_json(verb)
+
+
+def targets(args):
+    """{disk: the disks that have its knobs}, as the user named them."""
+    if args.all_nvme:
+        heads = [disk for disk in all_disks()
+                 if re.fullmatch(r"nvme\d+n\d+", disk.name)]
+        found = {disk: disk.legs() for disk in heads}
+        found = {disk: legs for disk, legs in found.items()
+                 if legs and all(leg.has_knob() for leg in legs)}
+        if not found:
+            raise EnvironmentProblem("no NVMe disk with plug_policy here")
+        return found
+    found = {disk: disk.legs() for disk in find_disks(args.disks)}
+    for disk, legs in found.items():
+        bare = [leg.name for leg in legs or [disk]
+                if not leg.has_knob() and leg.there()]
+        if bare:
+            raise without_knob(bare)
+    return found
+
+
+def print_json(found):
+    """With a version, as the form may change."""
+    say(json.dumps({"version": FORMAT, **found}, indent=1))
+
+
+def do_list(args):
+    """plugroll list"""
+    rows = listing_of(find_disks(args.disks))
+    if args.json:
+        print_json({"disks": rows})
+    else:
+        print_list(rows, args)
+    return 3 if args.check and check_list(rows) else 0
+
+
+def do_try(args):
+    """plugroll try"""
+    args.default_guard = args.guard is None
+    args.guard = args.guard or parse_guard(DEFAULT_GUARD)
+    chosen = targets(args)
+    result = try_mode(args, chosen)
+    try:
+        note_try(result, chosen)
+    except (OSError, ReportError, EnvironmentProblem) as error:
+        say("%s: the result is not noted for list: %s" % (PROGRAM, error),
+            sys.stderr)
+    kept, changed = args.keep and result["status"] in (HELD, ALREADY), False
+    if not args.json:
+        print_result(result)
+    if kept:
+        known = [*result["disks"], *result["already"]]      # not the idle ones
+        found = keep_and_tell(args, {disk: legs for disk, legs in
+                                     chosen.items() if disk.name in known})
+        changed = found["changed"] or bool(result["disks"])
+    if args.json:
+        print_json({**result, "kept": kept, "changed": changed})
+    return {HELD: 0, ALREADY: 0, TRIPPED: 3, NO_GAIN: 5}.get(
+        result["status"], 4)
+
+
+def keep_and_tell(args, chosen, all_nvme=False):
+    """Keep a mode for the chosen disks or for all NVMe disks, and show what
+    was written; what print_json() is to print."""
+    legs = {leg.name: leg for legs in chosen.values() for leg in legs}
+    written, named = keep(args.mode, list(legs.values()), all_nvme)
+    names = sorted(set(legs) - set(named))
+    nomerges = [name for name in names if keeps_nomerges(legs[name])]
+    if nomerges and not args.json:
+        say("%s: %s" % (", ".join(nomerges), NOMERGES))
+    if not args.json:
+        for path, text in written.items():
+            say("wrote %s:\n%s" % (path, text))
+        for name, mode in named.items():
+            say("%s is skipped: %s is kept for it by name" % (name, mode))
+        say("%s: %s%s" % (", ".join(names) or "NVMe disks to come", args.mode,
+                          "" if written else " (the rules say so already)"))
+    return {"mode": args.mode, "disks": names, "skipped": named,
+            "nomerges": nomerges, "written": written,
+            "pattern": ALL_NVME if all_nvme else None,
+            "changed": bool(written)}
+
+
+def do_keep(args):
+    """plugroll keep"""
+    found = keep_and_tell(args, targets(args), args.all_nvme)
+    if args.json:
+        print_json(found)
+    return 0
+
+
+def do_undo(args):
+    """plugroll undo"""
+    done, problems = undo()
+    if args.json:
+        print_json({"done": done, "problems": problems,
+                    "changed": bool(done)})
+    else:
+        for line in done + problems or ["nothing was kept"]:
+            say(line)
+    return 1 if problems else 0
+
+
+def do_summary(args):
+    """plugroll summary"""
+    found = summary_of(args.files)
+    if args.json:
+        print_json(found)
+    else:
+        print_summary(found)
+    return 1 if found["unusable"] else 0
+
+
+def do_apply(args):
+    """plugroll apply"""
+    apply(args.settle)
+    return 0
+
+
+def interrupt(number, _frame):
+    """A signal is to end us in order."""
+    raise Interrupted(signal.Signals(number).name)
+
+
+def main(words=None):
+    """Returns the exit code."""
+    args = arguments(words)
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:      # nohup
+            signal.signal(number, interrupt)
+    verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
+            "summary": do_summary, "apply": do_apply}[args.verb]
+    try:
+        return verb(args)
+    except Interrupted as error:
+        why, code = "interrupted by %s%s" % (
+            error, INTERRUPTED.get(args.verb, "")), 130
+    except UsageProblem as error:
+        why, code = str(error), 2
+    except EnvironmentProblem as error:
+        why, code = str(error), 1
+    except ReportError as error:
+        why, code = str(error), 1
+    except OSError as error:
+        root = ": run as root" if error.errno in DENIED else ""
+        why, code = "%s: %s%s" % (error.filename, error.strerror, root), 1
+    say("%s: %s" % (PROGRAM, why), sys.stderr)
+    if args.verb not in ("list", "summary"):
+        log("%s: %s" % (args.verb, why))
+    return code

@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Try a mode under the live load, and put the old one back.
+
+Blocks of the old mode and of the tried one take turns until the time is over
+or the guard trips.  The old mode comes back in either case, on an error and on
+a signal; if this process is killed, another one that watches it does that.
+"""
+import math
+import os
+import random
+import signal
+import sys
+import time
+
+from ..core.journal import Guard, Journal, entries_of, locked, recover, restore
+from ..core.policy import effect
+from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
+                           duration, read, say)
+from ..core.terminal import paint
+from .disklist import FALLBACK, NOMERGES, keeps_nomerges
+from .guard import (LEAST_PAIRS, collapse, guard_text, lacking, outcome,
+                    outcome_lines, tripped, undecided)
+from .log import log
+from .meter import (LEAST_IOS, LEAST_TIMES, Meter, NoTracing, busy,
+                    remove_instance)
+
+PROGRAM = "plugroll"
+BLOCKS = 60                     # of a try, if they are neither too short
+SHORTEST, LONGEST = 2.0, 10.0   # seconds, nor too long
+LEAST_BASELINE = 5.0            # seconds
+AGAIN_SECONDS = 10              # in which a disk that refused is asked again
+SETTLE = 0.25                   # of a block passes before it is measured
+KNOB = "queue/plug_policy"
+
+HELD, TRIPPED, UNKNOWN, IDLE = "held", "tripped", "unknown", "idle"
+NO_GAIN = "no gain"
+ALREADY = "already set"
+KINDS = {HELD: "good", ALREADY: "good", TRIPPED: "bad"}     # of verdicts
+
+
+class Tripped(Exception):
+    """The guard has; {disk's name: why}."""
+
+
+class Gone(Exception):
+    """A disk has; (its setting, the text)."""
+
+
+def block_seconds(seconds):
+    """How long a block is."""
+    return min(LONGEST, max(SHORTEST, seconds / BLOCKS))
+
+
+def check_mode(mode, legs):
+    """Refuse what a disk does not offer, before anything is changed."""
+    for leg in legs:
+        if mode not in leg.policies() and leg.there():
+            raise UsageProblem("%s has no mode '%s'; accepted: %s" % (
+                leg.name, mode, ", ".join(leg.policies())))
+
+
+def check_room(seconds, block):
+    """No try is longer than was asked for."""
+    least = 2 * LEAST_PAIRS * block
+    if least > seconds:
+        raise UsageProblem(
+            "--for %ds has no room for %d pairs of blocks of %g s; accepted: "
+            "--for %ds or more, or --block %g or less" % (
+                seconds, LEAST_PAIRS, block, math.ceil(least),
+                seconds // (2 * LEAST_PAIRS)))
+
+
+def check_force(mode, legs):
+    """What is not in force is not tried, and its guard has not held."""
+    for leg in legs:
+        found = effect(leg)
+        if found.force not in (None, mode):
+            raise EnvironmentProblem(
+                "%s cannot be tried on %s, where %s is in force: it has %s" % (
+                    mode, leg.name, found.force,
+                    FALLBACK.get(found.why, found.why)))
+
+
+def check_counting(disks):
+    """Without iostats there is nothing to judge by."""
+    for disk in disks:
+        if disk.get("queue/iostats", "1") == "0":
+            raise EnvironmentProblem(
+                "%s does not count its I/O: echo 1 >%s" % (
+                    disk.name, disk.path("queue/iostats")))
+
+
+def killed(path, pid):
+    """What the guard does for a killed try, whose journal is given."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)       # whoever reads what we said need not wait
+    remove_instance(pid)
+    for again in range(AGAIN_SECONDS, -1, -1):
+        done, problems = restore(entries_of(path))
+        for text in done if problems and again else done + problems:
+            log("plugroll was killed: " + text)
+        if not problems:
+            os.unlink(path)
+            return
+        time.sleep(min(1, again))
+
+
+class Modes:
+    """The tried mode, or the old one of each disk."""
+
+    def __init__(self, mode, legs, journal):
+        self.legs = {leg.path(KNOB): leg for leg in legs}
+        self.numbers = {path: leg.number() for path, leg in self.legs.items()}
+        self.tried = dict.fromkeys(self.legs, mode)
+        self.old = {path: active(read(path)) for path in self.tried}
+        self.now = dict(self.old)
+        self.journal = journal
+
+    def check(self, paths):
+        """A disk that has come back is another one, with a mode of its own."""
+        for path in paths:
+            leg = self.legs[path]
+            if leg.number() != self.numbers[path]:
+                raise Gone(path, "%s has gone%s" % (
+                    leg.name, ", and another disk has its name"
+                    if leg.there() else ""))
+
+    def forget(self, path):
+        """One that has gone; what comes in its place has a mode of its own."""
+        for known in (self.legs, self.numbers, self.tried, self.old, self.now):
+            del known[path]
+
+    def left(self):
+        """{disk's name: mode} of those without the old one."""
+        found = {self.legs[path].name: (active(read(path, "gone")), mode)
+                 for path, mode in self.old.items()}
+        return {name: now for name, (now, old) in found.items() if now != old}
+
+    def set(self, wanted):
+        """Change all disks; one that others have changed ends the try."""
+        for path, mode in wanted.items():
+            self.check([path])
+            found = active(read(path))
+            if found != self.now[path]:
+                raise EnvironmentProblem("somebody else has set %s to %s"
+                                         % (path, found))
+            self.journal.set(path, mode)
+            self.now[path] = mode
+
+
+class Try:
+    """One try on some disks of this host, {Disk: disks that have its knobs}.
+    """
+
+    def __init__(self, args, targets):
+        self.args = args
+        self.legs = targets
+        self.already = [disk for disk, legs in targets.items()
+                        if all(leg.policy() == args.mode for leg in legs)]
+        for disk in self.already:
+            check_force(args.mode, targets[disk])
+        self.meter = Meter([disk for disk in targets
+                            if disk not in self.already])
+        self.pairs = {disk.name: [] for disk in self.meter.disks}
+        self.nomerges = [leg.name for legs in targets.values()
+                         for leg in legs if keeps_nomerges(leg)]
+        self.gone = []              # meanwhile
+        self.status = {}            # of each disk, in the end
+        self.modes = None
+
+    def tell(self, text):
+        """To whom it may concern: with --json, not among the JSON."""
+        if not self.args.json:
+            say(text)
+
+    def measure(self, seconds):
+        """A block's figures, after the mode has settled."""
+        self.meter.wait(seconds * SETTLE)
+        self.meter.begin()
+        self.meter.wait(seconds * (1 - SETTLE))
+        return self.meter.end()
+
+    def baseline(self):
+        """The load before anything is changed; idle disks are left out."""
+        seconds = max(LEAST_BASELINE, self.args.block)
+        self.tell("%s: measuring the load for %s" % (
+            ", ".join(self.pairs), duration(seconds)))
+        found = self.measure(seconds)
+        for disk in self.meter.disks:
+            if not busy(found[disk.name]):
+                del self.pairs[disk.name]
+                self.tell("%s: not enough I/O to tell: fewer than %d requests"
+                          " in %s" % (disk.name, LEAST_IOS, duration(seconds)))
+        self.meter.disks = [disk for disk in self.meter.disks
+                            if disk.name in self.pairs]
+        if self.pairs and "p99" in {**self.args.guard, **self.args.require}:
+            self.settle_percentile(found)
+
+    def settle_percentile(self, found):
+        """Guard the mean instead where there is no p99, if nobody asked."""
+        why = self.no_percentile(found)
+        if why and (not self.args.default_guard or "p99" in self.args.require):
+            raise EnvironmentProblem("p99 cannot be measured: " + why)
+        if why:
+            self.args.guard = {
+                "mean" if metric == "p99" else metric: limit
+                for metric, limit in self.args.guard.items()}
+            self.tell("guarding %s: %s" % (guard_text(self.args.guard), why))
+
+    def no_percentile(self, found):
+        """Start tracing; why there is no p99, or None."""
+        try:
+            self.meter.trace(found)
+        except NoTracing as error:
+            return str(error)
+        for name, block in self.measure(self.args.block).items():
+            if "p99" not in block:
+                self.meter.close()
+                return ("%s: fewer than %d response times of %d requests in a "
+                        "block of %g s; try a longer --block, or guard the "
+                        "mean" % (name, LEAST_TIMES, block["requests"],
+                                  self.args.block))
+        return None
+
+    def alternate(self, draw):
+        """Pairs of both modes until the time is over."""
+        modes = self.modes.old, self.modes.tried
+        number = max(LEAST_PAIRS,
+                     round(self.args.seconds / self.args.block / 2))
+        for count, first in zip(range(number), leaders(draw)):
+            try:
+                found = self.pair(modes, first)
+            except Gone as error:
+                self.drop(*error.args)
+                continue
+            self.note("pair %d of %d" % (count + 1, number), found)
+
+    def pair(self, modes, first):
+        """Figures of a block of each mode; Gone if a disk has."""
+        found = {}
+        try:
+            for which in (first, 1 - first):
+                self.modes.set(modes[which])
+                found[which] = self.measure(self.args.block)
+                self.modes.check(self.modes.legs)
+        except OSError:
+            self.modes.check(self.modes.legs)
+            raise
+        return found
+
+    def drop(self, path, why):
+        """Go on without a disk that has gone, or one of whose legs has."""
+        self.modes.forget(path)
+        lost = [disk for disk in self.meter.disks for leg in self.legs[disk]
+                if leg.path(KNOB) == path]
+        self.meter.disks = [disk for disk in self.meter.disks
+                            if disk not in lost]
+        for disk in lost:
+            self.gone.append(disk.name)
+            del self.pairs[disk.name]
+        if not self.pairs:
+            raise EnvironmentProblem(why)
+        tell_both("%s: the try goes on without it" % why)
+
+    def note(self, what, found):
+        """A pair; Tripped if that is one too many."""
+        for name, pairs in self.pairs.items():
+            pair = found[0][name], found[1][name]
+            if any(map(busy, pair)):
+                pairs.append(pair)
+            self.tell("%s: %s: %s" % (name, what, pair_text(*pair)))
+        number = len(self.pairs)
+        found = {name: collapse(pairs, self.args.guard, number)
+                 or tripped(pairs, self.args.guard, number)
+                 for name, pairs in self.pairs.items()}
+        if any(found.values()):
+            raise Tripped({name: why for name, why in found.items() if why})
+
+    def judge(self, name):
+        """(status, why) of a disk whose try nothing ended early."""
+        pairs = self.pairs[name]
+        if len(pairs) < LEAST_PAIRS:
+            return IDLE, "%s: not enough I/O to tell" % name
+        why = undecided(pairs, self.args.guard)
+        if why:
+            return UNKNOWN, "%s: not enough evidence: %s" % (name, why)
+        why = lacking(pairs, self.args.require)
+        if why:
+            return NO_GAIN, "the guard held, but %s: not the gain that is " \
+                "required: %s" % (name, why)
+        return HELD, "the guard held"
+
+    def verdict(self, draw):
+        """(status, why) of the whole."""
+        try:
+            self.alternate(draw)
+        except Tripped as error:
+            tripping = error.args[0]
+            self.status = {name: TRIPPED if name in tripping else UNKNOWN
+                           for name in self.pairs}
+            return TRIPPED, "the guard tripped: " + "; ".join(
+                "%s: %s" % item for item in tripping.items())
+        found = {name: self.judge(name) for name in self.pairs}
+        self.status = {name: one[0] for name, one in found.items()}
+        # what is not known says more than what is known not to gain
+        return next((one for status in (IDLE, UNKNOWN, NO_GAIN)
+                     for one in found.values() if one[0] == status),
+                    (HELD, "the guard held"))
+
+    def run(self, journal):
+        """(status, why); the caller puts the modes back."""
+        if self.nomerges:
+            self.tell("%s: %s" % (", ".join(self.nomerges), NOMERGES))
+        if self.pairs:
+            self.baseline()
+        if not self.pairs:
+            return self.nothing()
+        self.modes = Modes(self.args.mode, [
+            leg for disk in self.meter.disks for leg in self.legs[disk]],
+                           journal)
+        log("try %s on %s for %s, guard %s" % (
+            self.args.mode, ", ".join(self.pairs),
+            duration(self.args.seconds), guard_text(self.args.guard)))
+        self.modes.check(self.modes.legs)
+        self.modes.set(self.modes.tried)
+        check_force(self.args.mode, self.modes.legs.values())
+        return self.verdict(generator())
+
+    def nothing(self):
+        """(status, why) if there is no disk to try the mode on."""
+        if not self.already:
+            return IDLE, "not enough I/O to tell"
+        return ALREADY, "%s is already set on %s" % (
+            self.args.mode, ", ".join(disk.name for disk in self.already))
+
+    def result(self, status, why):
+        """What is shown, or printed as JSON."""
+        legs = {disk.name: [leg.name for leg in legs]
+                for disk, legs in self.legs.items()}
+        already = [disk.name for disk in self.already]
+        return {"mode": self.args.mode, "status": status, "why": why,
+                "guard": self.args.guard, "require": self.args.require,
+                "block_s": self.args.block,
+                "idle": [name for name in legs
+                         if name not in [*self.pairs, *already, *self.gone]],
+                "gone": self.gone,
+                "already": already, "nomerges": self.nomerges,
+                "left": self.modes.left() if self.modes else {},
+                "disks": {name: {"legs": legs[name], "pairs": len(pairs),
+                                 "status": self.status[name],
+                                 "figures": outcome(pairs, self.args.guard)}
+                          for name, pairs in self.pairs.items()}}
+
+
+def generator():
+    """Draws the order of blocks."""
+    return random.Random("%d %d" % (os.getpid(), time.time_ns()))
+
+
+def leaders(draw):
+    """Which mode comes first in a pair: the old one, 0, or the tried one."""
+    while True:
+        four = [0, 0, 1, 1]
+        draw.shuffle(four)
+        yield from four
+
+
+def pair_text(old, new):
+    """What a pair says, for people."""
+    if not busy(old) or not busy(new):
+        return "too little I/O to compare: %d and, with it, %d" % (
+            old["ios"], new["ios"])
+    return "  ".join("%s %+.1f%%" % (metric, 100 * (new[metric] / old[metric]
+                                                    - 1))
+                     for metric in ("iops", "mean", "p99")
+                     if metric in old and metric in new)
+
+
+def print_result(found):
+    """The table, and the verdict."""
+    for name, one in found["disks"].items():
+        say("%s: %s against the mode before, %d pairs of blocks of %g s" % (
+            name, found["mode"], one["pairs"], found["block_s"]))
+        for line in outcome_lines(one["figures"]):
+            say(line)
+    back = "the mode before is back" if found["disks"] else \
+        "nothing was changed"
+    say(paint("%s; %s" % (found["why"], ", ".join(
+        "%s is %s" % item for item in found["left"].items()) or back),
+              KINDS.get(found["status"], "warning")))
+
+
+def tell_both(text):
+    """To the user and to the log."""
+    say(text, sys.stderr)
+    log(text)
+
+
+def put_back(journal, attempt, guard):
+    """Whatever comes now, the modes come back; what could not be."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    problems = journal.put_back()
+    attempt.meter.close()
+    guard.close()
+    for text in journal.done:
+        say(text, sys.stderr if attempt.args.json else None)
+        log(text)
+    return problems
+
+
+def try_again(problems):
+    """A disk that is being reset refuses a mode for a while."""
+    for _ in range(AGAIN_SECONDS):
+        time.sleep(1)
+        if recover(tell_both, PROGRAM):
+            return
+    raise EnvironmentProblem("; ".join(problems))
+
+
+def try_mode(args, targets):
+    """The whole of it; what came of it."""
+    legs = [leg for legs in targets.values() for leg in legs]
+    args.block = args.block or block_seconds(args.seconds)
+    check_room(args.seconds, args.block)
+    check_mode(args.mode, legs)
+    check_counting(targets)
+    recover(tell_both, PROGRAM)
+    names = list(dict.fromkeys(disk.name for disk in [*targets, *legs]))
+    problems, pid = [], os.getpid()
+    try:
+        with locked(names, PROGRAM):
+            attempt = Try(args, targets)
+            journal = Journal(names[0], names, PROGRAM)
+            guard = Guard(lambda: killed(journal.path, pid))
+            try:
+                status, why = attempt.run(journal)
+            finally:
+                problems = put_back(journal, attempt, guard)
+    finally:
+        if problems:
+            try_again(problems)
+    log("%s on %s: %s" % (args.mode, ", ".join(names), why))
+    return attempt.result(status, why)

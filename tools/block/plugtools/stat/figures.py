@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the counters of plugs say: pure functions, which read no file."""
+
+REASONS = ("full", "policy", "finish", "schedule")
+NO_BATCH = ("shared", "depth", "busy", "scheduler")
+QUESTIONS = {"tags": "32 tags at once?", "doorbell": "32 per doorbell?"}
+FULL = 31.0                     # a mean from which on "32 at once" is true
+MOST = 0.9                      # a share that counts as "yes"
+LITTLE = 0.1                    # ... and one that counts as "no"
+
+
+def delta(old, new):
+    """What happened in between."""
+    diff = {}
+    for name, value in new.items():
+        before = old.get(name, 0)
+        # the disk may have gone meanwhile, and come back
+        diff[name] = value - before if value >= before else value
+    return diff
+
+
+def ratio(part, whole):
+    """A quotient, or None where there is none."""
+    return part / whole if whole and part is not None else None
+
+
+def figures(diff):
+    """What the counters say, in proportions."""
+    get = diff.get
+    flushes = {why: get("flush_" + why, 0) for why in REASONS}
+    total = sum(flushes.values())
+    no_batch = {why: get("no_batch_" + why, 0) for why in NO_BATCH}
+    return {
+        "requests": get("stat_ios", 0),
+        "requests_per_s": ratio(get("stat_ios", 0), get("time", 0)) or 0.0,
+        "merged": ratio(get("merge_found", 0), get("merge_tried", 0)),
+        "requests_per_flush": ratio(get("flush_requests", 0), total),
+        "flush_reason": max(flushes, key=flushes.get) if total else None,
+        "tags_in_batches": ratio(get("tags_batched", 0),
+                                 get("tags_batched", 0)
+                                 + get("tags_single", 0)),
+        "tags_per_batch": ratio(get("tags_batched", 0),
+                                get("tag_batches", 0)),
+        "no_batch": {why: n for why, n in no_batch.items() if n},
+        "commands_per_doorbell": ratio(get("commands", 0),
+                                       get("doorbells", 0)),
+        "completions_per_batch": ratio(get("batch_completions", 0),
+                                       get("completion_batches", 0)),
+    }
+
+
+def learnt(text):
+    """What plug_adaptive of a hardware queue says, and what follows; nothing
+    before its first plug."""
+    fields = dict(line.split(None, 1) for line in text.splitlines()
+                  if len(line.split()) > 1)
+    found = {name: int(value) if value.isdigit() else value
+             for name, value in fields.items()}
+    if not found:
+        return {}
+    get = found.get
+    found["requests_per_s"] = ratio(get("sample_requests", 0) * 1e9,
+                                    get("sample_ns"))
+    found["requests_per_flush"] = ratio(get("sample_requests", 0),
+                                        get("sample_flushes"))
+    return found
+
+
+def busy(found):
+    """{number: what it says} of the hardware queues that have had I/O."""
+    return {number: queue for number, queue in found["hctx"].items()
+            if queue.get("sample_requests") or queue.get("pinned")}
+
+
+def show(value, form="%.1f", scale=1):
+    """A number, or a dash for none."""
+    return "-" if value is None else form % (value * scale)
+
+
+def verdict(value, share):
+    """yes, partly or no."""
+    if value is None or share is None or share < LITTLE:
+        return "no"
+    return "yes" if value >= FULL and share >= MOST else "partly"
+
+
+def tags_answer(fig):
+    """Are 32 tags taken at once?"""
+    text = "%s: %s tags per batch, %s%% of all tags come in batches" % (
+        verdict(fig["tags_per_batch"], fig["tags_in_batches"]),
+        show(fig["tags_per_batch"]), show(fig["tags_in_batches"], "%.0f", 100))
+    why = sorted(fig["no_batch"], key=fig["no_batch"].get, reverse=True)
+    if why:
+        text += "; batches refused: " + ", ".join(
+            "%s (%d)" % (name, fig["no_batch"][name]) for name in why)
+    return text
+
+
+def doorbell_answer(fig):
+    """Do 32 commands go out per doorbell?"""
+    mean = fig["commands_per_doorbell"]
+    if mean is None:
+        return "unknown: the driver does not count doorbells; %s requests " \
+            "per flush of a plug" % show(fig["requests_per_flush"])
+    said = "no" if mean < 2 else "yes" if mean >= FULL else "partly"
+    return "%s: %s commands per doorbell" % (said, show(mean))
+
+
+def answers(fig):
+    """Both questions, for one disk."""
+    if not fig["requests"]:
+        return {name: "no I/O was seen" for name in QUESTIONS}
+    return {"tags": tags_answer(fig), "doorbell": doorbell_answer(fig)}

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What plugstat prints: a table for people, lines of JSON for programs."""
+import datetime
+import json
+import sys
+
+from ..core.disks import Disk
+from ..core.policy import effect
+from ..core.terminal import arrange, paint
+from .figures import QUESTIONS, answers, busy, show
+
+HEADER = ("Disk", "req/s", "mrg%", "r/flush", "why", "tag%", "t/batch",
+          "cmd/db", "c/batch", "group")
+WIDTHS = (10, 9, 5, 8, 9, 5, 8, 8, 8, 6)
+QUEUE_HEADER = ("hctx", "group", "best", "state", "req/s", "r/flush",
+                "in-flight")
+QUEUE_WIDTHS = (5, 9, 5, 8, 9, 8, 9)
+POLICY_HEADER = ("Disk", "set", "in-force", "why")
+POLICY_WIDTHS = (10, 10, 10, 16)
+KINDS = {"yes": "good", "no": "warning"}        # of answers
+VERSION = 2                     # of the JSON; grows when a field goes
+
+
+def line(cells, widths=WIDTHS):
+    """Cells in columns: the first to the left, the others to the right."""
+    return " ".join([cells[0].ljust(widths[0])] + [
+        cell.rjust(width) for cell, width in zip(cells[1:], widths[1:])])
+
+
+def group_of(found):
+    """A cell: the group size under "adaptive", or a range of them."""
+    if not found:
+        return "-"
+    if found["not_in_force"]:
+        return "!"
+    sizes = [queue["group"] for queue in busy(found).values()
+             if "group" in queue]
+    if not sizes:
+        return "-"
+    least, most = min(sizes), max(sizes)
+    return "%d" % least if least == most else "%d-%d" % (least, most)
+
+
+def cells_of(disk, fig, found):
+    """The cells of a line of the table."""
+    return [disk, "%.0f" % fig["requests_per_s"],
+            show(fig["merged"], "%.0f", 100), show(fig["requests_per_flush"]),
+            fig["flush_reason"] or "-",
+            show(fig["tags_in_batches"], "%.0f", 100),
+            show(fig["tags_per_batch"]), show(fig["commands_per_doorbell"]),
+            show(fig["completions_per_batch"]), group_of(found)]
+
+
+def state_of(queue):
+    """What it does: "parked", or "try 8"."""
+    if "trial" not in queue:
+        return "-"
+    return "try %d" % queue["trial"] if queue["trial"] else "parked"
+
+
+def queue_row(number, queue):
+    """A line of what "adaptive" does with a hardware queue."""
+    return line([str(number), "%s%s" % (
+        "pinned " if queue.get("pinned") else "", queue.get("group", "-")),
+                 str(queue.get("from", "-")), state_of(queue),
+                 show(queue["requests_per_s"], "%.0f"),
+                 show(queue["requests_per_flush"]),
+                 str(queue.get("sample_in_flight", "-"))], QUEUE_WIDTHS)
+
+
+def adaptive_lines(disk, found):
+    """What "adaptive" does with a disk, for people."""
+    if found["not_in_force"]:
+        return ["%s: adaptive is not in force (%s): does as \"always\""
+                % (disk, found["not_in_force"])]
+    queues = busy(found)
+    lines = ["%s: adaptive, last sample of each hardware queue:" % disk,
+             line(QUEUE_HEADER, QUEUE_WIDTHS)] if queues else []
+    lines += [queue_row(*item) for item in queues.items()]
+    rest = len(found["hctx"]) - len(queues)
+    if rest:
+        lines.append("%s: adaptive has no sample of %d hardware queues: too "
+                     "few requests, or none in a plug" % (disk, rest))
+    return lines
+
+
+def now():
+    """The time, as programs read it, with that of the place it is."""
+    return datetime.datetime.now().astimezone().isoformat(
+        timespec="milliseconds")
+
+
+class Table:
+    """For people."""
+
+    def __init__(self, look, stamps=False, skip_idle=False):
+        self.look = look        # as arrange() takes it
+        self.stamps = stamps
+        self.skip_idle = skip_idle
+        self.lines = 0
+
+    def interval(self, rows):
+        """A line per disk."""
+        if self.stamps:
+            print(now())
+        places, cells = arrange(HEADER, [
+            cells_of(disk, fig, found) for disk, _, fig, found in rows
+            if fig["requests"] or not self.skip_idle], self.look)
+        widths = [WIDTHS[place] for place in places]
+        if self.lines % 20 == 0:
+            print(line([HEADER[place] for place in places], widths))
+        self.lines += 1
+        for row in cells:
+            print(line([row[place] for place in places], widths))
+        sys.stdout.flush()
+
+    @staticmethod
+    def end(rows):
+        """Two lines per disk, and what "adaptive" does with it."""
+        for disk, _, fig, found in rows:
+            print()
+            for name, text in answers(fig).items():
+                kind = KINDS.get(text.partition(":")[0])
+                print(paint("%s: %s %s" % (disk, QUESTIONS[name], text), kind))
+            wrong = found and found["not_in_force"]
+            for text in adaptive_lines(disk, found) if found else []:
+                print(paint(text, "bad" if wrong else None))
+
+
+def print_json(**fields):
+    """One line."""
+    print(json.dumps({"version": VERSION, "time": now(), **fields}),
+          flush=True)
+
+
+def policy_of(name):
+    """The mode that is set and in force, and why, for JSON."""
+    return effect(Disk(name))._asdict()
+
+
+class Json:
+    """An object per interval and line, and one at the end."""
+
+    def __init__(self, skip_idle=False):
+        self.skip_idle = skip_idle
+
+    def interval(self, rows):
+        """The counters, what they say, and what "adaptive" does or null."""
+        print_json(disks={
+            disk: {"counters": diff, "figures": fig, "adaptive": found,
+                   "policy": policy_of(disk)}
+            for disk, diff, fig, found in rows
+            if fig["requests"] or not self.skip_idle})
+
+    @staticmethod
+    def end(rows):
+        """The answers."""
+        print_json(answers={disk: answers(fig) for disk, _, fig, _ in rows})
+
+
+def policies(names):
+    """{disk: Effect}; what has gone meanwhile is left out."""
+    found = {name: effect(Disk(name)) for name in names}
+    return {name: one for name, one in found.items()
+            if one.mode and Disk(name).there()}
+
+
+def print_policies(names, args):
+    """Which mode is set, which is in force, and why: needs no debugfs."""
+    found = policies(names)
+    if args.json:
+        print_json(disks={name: one._asdict() for name, one in found.items()})
+        return
+    places, rows = arrange(POLICY_HEADER, [
+        [name] + [text or "?" for text in one]
+        for name, one in found.items()], args)
+    widths = [POLICY_WIDTHS[place] for place in places]
+    print(line([POLICY_HEADER[place] for place in places], widths))
+    for row in rows:
+        good = found[row[0]].mode == found[row[0]].force
+        print(paint(line([row[place] for place in places], widths),
+                    None if good else "bad"))
+    sys.stdout.flush()
+
+
+def check_policies(names):
+    """Say which modes are not in force; whether there are any."""
+    bad = {name: one for name, one in policies(names).items()
+           if one.force != one.mode}
+    for name, one in bad.items():
+        print("plugstat: %s: %s is set, but %s is in force: %s" % (
+            name, one.mode, one.force or "it is not known what", one.why),
+              file=sys.stderr)
+    return bool(bad)

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Show what plugs do with a disk's I/O, while it runs.
+
+Counting is switched on for the disks in question, and put back as it was when
+the last plugstat ends, also on Ctrl-C and SIGTERM.  The disk is not touched.
+"""
+import argparse
+import re
+import signal
+import sys
+import time
+
+from .. import VERSION
+from ..core.disks import NO_KNOB, Disk, disks, without_knob
+from ..core.system import EnvironmentProblem, Interrupted, UsageProblem
+from ..core.terminal import add_options
+from . import prometheus, switch
+from .figures import delta, figures
+from .output import (HEADER, POLICY_HEADER, Json, Table, check_policies,
+                     print_policies)
+from .source import adaptive, choose, counted_disks, legs_of, sample_all
+
+LEGEND = """\
+columns, per interval:
+  req/s    requests completed per second, by the disk's I/O statistics
+  mrg%     bios that were merged, of those that were compared with a request
+           that the plug held
+  r/flush  requests that a plug sent out at once, mean
+  why      what most flushes were for: full (of requests, or with a large one),
+           policy, finish (the submission was over), schedule (the task went
+           to sleep)
+  tag%     tags that were taken in batches, of all tags
+  t/batch  tags per batch, mean
+  cmd/db   commands per doorbell, as nvme counts them
+  c/batch  requests completed at once, mean; "-": all came one by one
+  group    with plug_policy on "adaptive": requests that plugs are to send out
+           at a time, from the least to the most of the hardware queues that
+           have had I/O; "!": not in force, the reason is told at the end
+
+with --policy and --top:
+  set       the mode that is set
+  in-force  the one in force, or with --top "yes", or why it is not: elevator
+            (the disk has an I/O scheduler), blocking-driver, no-queue_rqs
+            (the driver takes no groups)
+  why       "as set", or as above
+
+at the end, over the whole time, for each disk:
+  tags      are 32 tags taken at once?  The size of a batch, the share of tags
+            that come in batches, and how many batches were refused: shared
+            (the disk uses its share of a tag set), depth (the tag map is too
+            small), busy (no tag is free, or a task waits for one), scheduler
+  doorbell  do 32 commands go out per doorbell?
+
+and for each disk on "adaptive", a line per hardware queue that has had I/O:
+  group    as above; "pinned" if it was set by hand
+  best     the size that has proved best so far
+  state    what it does: try 8 (a size, against the best), parked (no other is
+           to be tried for now)
+  req/s, r/flush, in-flight  of the last sample, which is as old as the last
+           few hundred or thousand requests: requests per second, how many a
+           plug sent out at once, and what was in flight at its end
+
+Numbers are those of this machine and of what ran meanwhile.  Counting costs
+about 1% of the CPU time per I/O.
+
+Exit codes: 0 ok, 1 the environment does not allow it or the disks are gone,
+2 usage, 3 a mode is not in force (--check).
+"""
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def rows_of(old, new):
+    """(disk, difference, figures, what "adaptive" does) of each."""
+    diffs = {name: delta(old[name], new[name]) for name in new if name in old}
+    return [(name, diff, figures(diff), adaptive(name))
+            for name, diff in diffs.items()]
+
+
+def watch(names, args, output):
+    """Until the count is reached, a signal comes, or no disk is left."""
+    first = last = sample_all(names)
+    done = 0
+    try:
+        while names and (not args.count or done < args.count):
+            time.sleep(args.interval)
+            new = sample_all(names)
+            output.interval(rows_of(last, new))
+            last = {**last, **new}
+            done += 1
+    except (Interrupted, KeyboardInterrupt):
+        last = {**last, **sample_all(names)}
+    output.end(rows_of(first, last))
+    if not names:
+        raise EnvironmentProblem("no disk is left")
+
+
+def export(wanted, path):
+    """The counters of some disks or of all, for Prometheus: to a file, or to
+    stdout."""
+    names, counted = legs_of(wanted) or prometheus.known_disks(), set()
+    if not any(map(prometheus.is_known, names)):
+        raise without_knob(names) if names else EnvironmentProblem(NO_KNOB)
+    try:
+        known = set(counted_disks())
+        counted = {name for name in names
+                   if name in known and switch.counted(name)}
+    except EnvironmentProblem as problem:
+        # the policies can be told all the same; in a file, a metric says that
+        # nothing is counted, and a timer should not fill the log
+        if not path:
+            print("plugstat: without counters: %s" % problem, file=sys.stderr)
+    text = prometheus.exposition(names, counted)
+    if path:
+        prometheus.write_textfile(path, text)
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def export_again(args):
+    """The same, until the count is reached or a signal comes: a file is written
+    anew, but on stdout a metric twice would not be valid."""
+    done = 0
+    try:
+        while not args.count or done < args.count:
+            time.sleep(args.interval)
+            if args.textfile:
+                export(args.disks, args.textfile)
+            done += 1
+    except (Interrupted, KeyboardInterrupt):
+        pass
+    if args.prometheus:
+        export(args.disks, None)
+
+
+def positive(text):
+    """An interval."""
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError("not a time: " + text)
+    return value
+
+
+def count(text):
+    """How many intervals."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("not a count: " + text)
+    return value
+
+
+def add_forms(parser):
+    """What is printed, and where."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true",
+                      help="a line of JSON per interval")
+    form.add_argument("--top", action="store_true",
+                      help="a screen that is drawn anew, the busiest disk "
+                      "first; q ends it")
+    form.add_argument("--prometheus", action="store_true",
+                      help="the kernel's counters in its text format: at "
+                      "once, or with an interval at the end")
+    form.add_argument("--textfile", metavar="PATH",
+                      help="the same into a file for node_exporter: once, or "
+                      "with an interval again and again")
+    parser.add_argument("--check", action="store_true",
+                        help="with --policy: exit with 3 if a mode is not in "
+                        "force")
+    parser.add_argument("--policy", action="store_true",
+                        help="only say which mode is set and in force; needs "
+                        "no debugfs")
+    parser.add_argument("--counting", choices=("on", "off"),
+                        help="leave counting on after our end, or stop that; "
+                        "--prometheus and --textfile do not count by "
+                        "themselves")
+
+
+def parser_of():
+    """Options, and words that are disks or numbers."""
+    parser = argparse.ArgumentParser(
+        prog="plugstat", description=__doc__, epilog=LEGEND,
+        usage="plugstat [option ...] [DISK ...] [SEC [COUNT]]",
+        add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--help", action="help", help="print this")
+    parser.add_argument("-V", "--version", action="version",
+                        version="plugstat " + VERSION)
+    parser.add_argument("-i", dest="interval", type=positive, metavar="SEC",
+                        help="interval [1]")
+    parser.add_argument("-c", dest="count", type=count, metavar="COUNT",
+                        help="intervals [until Ctrl-C; 1 with --prometheus]")
+    parser.add_argument("-t", dest="stamps", action="store_true",
+                        help="print the time with each interval")
+    parser.add_argument("-z", dest="skip_idle", action="store_true",
+                        help="leave out disks without a request")
+    parser.add_argument("-y", action="store_true",
+                        help="no report of the time since boot, as iostat "
+                        "has it; there never is one here")
+    add_forms(parser)
+    add_options(parser, list(dict.fromkeys(HEADER + POLICY_HEADER)))
+    parser.add_argument("disks", nargs="*", metavar="DISK",
+                        help="as in /sys/block [all that can be counted]; "
+                        "then SEC and COUNT, as for -i and -c")
+    return parser
+
+
+def check_columns(parser, args):
+    """Refuse a column that the table in question does not have."""
+    known = POLICY_HEADER if args.policy else HEADER
+    for name in [*(args.columns or ()), *filter(None, [args.sort])]:
+        if name not in known:
+            parser.error("'%s' is no column here; accepted: %s"
+                         % (name, ", ".join(known)))
+
+
+def take_numbers(parser, args):
+    """SEC and COUNT from among the words, as iostat has it."""
+    numbers = [word for word in args.disks
+               if re.fullmatch(r"-?\d+\.?\d*", word)]
+    args.disks = [word for word in args.disks if word not in numbers]
+    if len(numbers) > 2:
+        parser.error("an interval and a count are accepted, not: "
+                     + " ".join(numbers))
+    for name, kind, text in zip(("interval", "count"), (positive, count),
+                                numbers):
+        if getattr(args, name) is not None:
+            parser.error("the %s is given twice" % name)
+        try:
+            setattr(args, name, kind(text))
+        except (ValueError, argparse.ArgumentTypeError):
+            parser.error("not an %s: %s" % (name, text) if name == "interval"
+                         else "not a %s: %s" % (name, text))
+
+
+def check(parser, args):
+    """Refuse what does not go together; args.once is what needs no time."""
+    exported = args.prometheus or bool(args.textfile)
+    timed = bool(args.interval or args.count)
+    args.exported = exported
+    args.once = exported and not timed
+    if args.policy and (args.top or exported or args.counting):
+        parser.error("--policy goes with --json and --check only")
+    if args.check and not args.policy:
+        parser.error("--check goes with --policy")
+    if args.counting and not exported and (args.json or args.top or timed):
+        parser.error("--counting goes alone, or with --textfile or "
+                     "--prometheus")
+    if (args.columns or args.sort or args.human) and (
+            args.json or args.top or exported or args.counting):
+        parser.error("--columns, --sort and -h are for tables")
+    check_columns(parser, args)
+    if args.top and not sys.stdout.isatty():
+        parser.error("--top needs a terminal; accepted elsewhere: --json")
+
+
+def parse(argv):
+    """Command line."""
+    parser = parser_of()
+    args = parser.parse_intermixed_args(argv)
+    take_numbers(parser, args)
+    args.disks = [name.replace("/dev/", "", 1) for name in args.disks]
+    check(parser, args)
+    args.interval = args.interval or 1.0
+    if args.prometheus and not args.count:
+        args.count = 1
+    return args
+
+
+def with_policy(wanted):
+    """The disks that have a policy: those given or their legs, or all."""
+    names = legs_of(wanted) or disks()
+    found = [name for name in names if Disk(name).has_knob()]
+    bare = [name for name in names if wanted and not Disk(name).has_knob()]
+    if bare or not found:
+        raise without_knob(bare) if bare else EnvironmentProblem(NO_KNOB)
+    return found
+
+
+def at_once(args):
+    """What needs no interval; whether that was all."""
+    if args.policy:
+        print_policies(with_policy(args.disks), args)
+    if args.counting:
+        try:
+            switch.keep(choose(args.disks), args.counting == "on")
+        except EnvironmentProblem:
+            # without debugfs there still are policies to tell
+            if not args.exported:
+                raise
+    if args.once:
+        export(args.disks, args.textfile)
+    elif args.exported:
+        export_again(args)
+    return args.policy or args.counting or args.exported
+
+
+def screen_of():
+    """The module of --top; its library is not everywhere."""
+    try:
+        from . import top  # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise EnvironmentProblem("--top needs Python's curses: %s"
+                                 % error) from error
+    return top
+
+
+def show(args, switches):
+    """What goes on for a time."""
+    names = switch.enable(choose(args.disks), switches)
+    if args.top:
+        screen_of().run(names, args.interval, args.count)
+    elif args.json:
+        watch(names, args, Json(args.skip_idle))
+    else:
+        watch(names, args, Table(args, args.stamps, args.skip_idle))
+
+
+def stop(_signal, _frame):
+    """SIGTERM and its like end the watch as Ctrl-C does."""
+    raise Interrupted
+
+
+def attempt(args, switches):
+    """Returns the exit code."""
+    try:
+        if not at_once(args):
+            show(args, switches)
+    except (Interrupted, KeyboardInterrupt):
+        pass
+    except (EnvironmentProblem, UsageProblem) as problem:
+        print("plugstat: %s" % problem, file=sys.stderr)
+        return 2 if isinstance(problem, UsageProblem) else 1
+    return 3 if args.check and check_policies(with_policy(args.disks)) else 0
+
+
+def main(argv=None):
+    """Returns the exit code."""
+    args = parse(argv)
+    switches = switch.Switches()
+    for number in SIGNALS:
+        signal.signal(number, stop)
+    try:
+        return attempt(args, switches)
+    finally:
+        for number in (signal.SIGINT,) + SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        switches.leave()

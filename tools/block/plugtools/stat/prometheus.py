@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel's counters in the text format of Prometheus.
+
+They are absolute, as rate() wants them, and grow while they are switched on,
+from 0 since the disk came.  The mode is no label of theirs, since the kernel
+counts per disk: a mode that comes back would seem to have done what others did
+meanwhile.  Join with plugstat_policy_info, as the rules beside the dashboard
+do.
+"""
+import os
+
+from ..core.disks import Disk, disks
+from ..core.policy import effect
+from ..core.system import EnvironmentProblem, listing, replace_file
+from .figures import NO_BATCH, REASONS, busy
+from .source import adaptive, debugfs, doorbells, sample_all, switch_of
+
+# metric, counter of the kernel's, what it means
+COUNTERS = (
+    ("merges_tried", "merge_tried",
+     "Bios compared with a request that a plug held."),
+    ("merges", "merge_found", "Bios that joined such a request."),
+    ("tags_batched", "tags_batched", "Tags taken in batches."),
+    ("tag_batches", "tag_batches", "Batches of tags."),
+    ("tags_single", "tags_single", "Tags taken one by one."),
+    ("flush_requests", "flush_requests", "Requests that plugs sent out."),
+    ("completion_batches", "completion_batches",
+     "Times that requests were completed together."),
+    ("batch_completions", "batch_completions",
+     "Requests that were completed together."),
+)
+# metric, prefix of the kernel's counters, reasons, what it means
+BY_REASON = (
+    ("flushes", "flush_", REASONS, "Times that a plug sent out what it held."),
+    ("no_batch", "no_batch_", NO_BATCH,
+     "Times that a plug was refused a batch of tags."),
+)
+
+
+def escape(text):
+    """A label's value."""
+    return str(text).replace("\\", r"\\").replace('"', r'\"').replace(
+        "\n", r"\n")
+
+
+class Page:
+    """Metrics by name, so that each is one block, however it was filled."""
+
+    def __init__(self):
+        self.families = {}
+
+    def add(self, name, kind, meaning, value, **labels):
+        """A value of a metric."""
+        name = "plugstat_" + name + ("_total" if kind == "counter" else "")
+        rows = self.families.setdefault((name, kind, meaning), [])
+        pairs = ",".join('%s="%s"' % (label, escape(text))
+                         for label, text in labels.items())
+        rows.append("%s{%s} %s" % (name, pairs, value))
+
+    def text(self):
+        """All of it."""
+        lines = []
+        for (name, kind, meaning), rows in self.families.items():
+            lines += ["# HELP %s %s" % (name, meaning),
+                      "# TYPE %s %s" % (name, kind)] + rows
+        return "".join(text + "\n" for text in lines)
+
+
+def add_policy(page, name):
+    """Which mode is set, and whether it is in force."""
+    mode, force, why = effect(Disk(name))
+    if not mode:
+        return
+    page.add("policy_info", "gauge", "Always 1; says which mode is set.", 1,
+             disk=name, mode=mode)
+    if force:
+        page.add("mode_in_force", "gauge",
+                 "Whether the mode that is set is in force, and why not.",
+                 int(force == mode), disk=name, mode=mode, reason=why)
+
+
+def add_times(page, name):
+    """I/Os and their response times, which every kernel counts."""
+    try:
+        done = Disk(name).stat()
+    except OSError:
+        return
+    for what, ios, milliseconds in (("read", done.reads, done.read_ms),
+                                    ("write", done.writes, done.write_ms)):
+        page.add("ios", "counter", "I/Os completed.", ios, disk=name,
+                 operation=what)
+        page.add("io_seconds", "counter",
+                 "Response times of these I/Os, summed.",
+                 milliseconds / 1e3, disk=name, operation=what)
+
+
+def add_counters(page, name, counters):
+    """What plugs have done with a disk while it was counted."""
+    for metric, counter, meaning in COUNTERS:
+        page.add(metric, "counter", meaning, counters.get(counter, 0),
+                 disk=name)
+    for metric, prefix, reasons, meaning in BY_REASON:
+        for why in reasons:
+            page.add(metric, "counter", meaning,
+                     counters.get(prefix + why, 0), disk=name, reason=why)
+
+
+def add_adaptive(page, name):
+    """The group sizes that were found."""
+    found = adaptive(name)
+    for number, queue in busy(found).items() if found else []:
+        if "group" in queue:
+            page.add("adaptive_group", "gauge",
+                     "Requests that plugs are to send out at a time.",
+                     queue["group"], disk=name, hctx=number)
+
+
+def add_doorbells(page):
+    """Per controller: its namespaces share them."""
+    for name in listing(debugfs("/nvme_plug")):
+        found = doorbells(name)
+        if found:
+            page.add("doorbells", "counter",
+                     "Doorbells of I/O queues that were rung.", found[0],
+                     controller=name)
+            page.add("commands", "counter",
+                     "Commands that these doorbells announced.", found[1],
+                     controller=name)
+
+
+def exposition(names, counted):
+    """The page; counters are told of the disks that are counted."""
+    page = Page()
+    counters = sample_all([name for name in names if name in counted])
+    for name in names:
+        if not Disk(name).there():
+            continue
+        add_policy(page, name)
+        add_times(page, name)
+        page.add("counting", "gauge", "Whether plugs are counted.",
+                 int(name in counted), disk=name)
+        if name in counters:
+            add_counters(page, name, counters[name])
+            add_adaptive(page, name)
+    add_doorbells(page)
+    return page.text()
+
+
+def known_disks():
+    """Disks that have a policy or can be counted."""
+    return list(filter(is_known, disks()))
+
+
+def is_known(name):
+    """Whether a disk has a policy, or can be counted."""
+    return Disk(name).has_knob() or os.path.exists(switch_of(name))
+
+
+def write_textfile(path, text):
+    """Put it in place of what is there, to be read by node_exporter."""
+    try:
+        replace_file(path, text.encode(), 0o644, sync=False)
+    except OSError as error:
+        raise EnvironmentProblem("%s: %s" % (path, error.strerror)) from error

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where plugstat's figures come from: the disks, and their counters."""
+import contextlib
+import errno
+import glob
+import os
+import re
+import sys
+import time
+
+from ..core.disks import Disk, is_disk, nvme_paths
+from ..core.policy import effect
+from ..core.system import EnvironmentProblem, active, read, rooted
+from .figures import learnt
+
+GONE = (errno.ENOENT, errno.ENODEV, errno.EIO, errno.ENXIO)
+
+
+def debugfs(path=""):
+    """A file of debugfs."""
+    return rooted("/sys/kernel/debug" + path)
+
+
+def switch_of(name):
+    """The file that switches the counting of a disk on."""
+    return debugfs("/block/%s/plug_stats_enabled" % name)
+
+
+def denied(path):
+    """Why we may not use a file, and what helps."""
+    if os.geteuid():
+        return "no permission for %s: run as root" % path
+    state = active(read(rooted("/sys/kernel/security/lockdown"), "none"))
+    if state != "none":
+        return ("the kernel is locked down (%s), which forbids %s to root as "
+                "well; \"plugstat --policy\" works all the same"
+                % (state, path))
+    return ("no permission for %s, not even as root: a container or a "
+            "security module forbids it" % path)
+
+
+def explain(error):
+    """What an OSError means, in a sentence that helps."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return denied(error.filename)
+    return "%s: %s" % (error.filename, error.strerror)
+
+
+def complain(name):
+    """A disk has gone meanwhile."""
+    print("plugstat: %s: the disk is gone" % name, file=sys.stderr)
+
+
+def counted_disks():
+    """Names of all disks that can be counted, or why there are none."""
+    try:
+        os.listdir(debugfs())
+        names = os.listdir(debugfs("/block"))
+    except FileNotFoundError as error:
+        raise EnvironmentProblem(
+            "no %s: mount -t debugfs none /sys/kernel/debug, or set "
+            "CONFIG_BLK_DEBUG_FS" % error.filename) from error
+    except OSError as error:
+        raise EnvironmentProblem(explain(error)) from error
+    found = [name for name in names if os.path.exists(switch_of(name))]
+    if not found:
+        raise EnvironmentProblem(
+            "no plug_stats_enabled under %s: the kernel has no "
+            "CONFIG_BLK_PLUG_STAT, or no blk-mq disk" % debugfs("/block"))
+    return sorted(found)
+
+
+def legs_of(wanted, known=()):
+    """Names of the disks whose plugs serve those that are named, each once:
+    the disk itself, if it is known to, or its legs."""
+    paths, found = nvme_paths(), []
+    for name in wanted:
+        disk = Disk(name, paths=paths)
+        if name not in known and not is_disk(name):
+            raise EnvironmentProblem("%s: no such disk" % name)
+        legs = [] if name in known else [leg.name for leg in disk.legs()]
+        found += legs or [name]
+    return list(dict.fromkeys(found))
+
+
+def choose(wanted):
+    """The disks to show; a multipath head, dm or md stands for its legs."""
+    known = counted_disks()
+    found = legs_of(wanted, set(known))
+    for name in set(found).difference(known):
+        raise EnvironmentProblem("%s: its plugs cannot be counted (not "
+                                 "blk-mq)" % name)
+    return found or known
+
+
+def doorbells(controller):
+    """(doorbells, commands) of a controller's I/O queues, or None."""
+    return doorbells_in(read(doorbells_of(controller), ""))
+
+
+def doorbells_of(controller):
+    """The file with the doorbells of a controller."""
+    return debugfs("/nvme_plug/%s/doorbells" % controller)
+
+
+def doorbells_in(text):
+    """What such a file says of the I/O queues, or None."""
+    found = re.findall(r"^queue (\d+) doorbells (\d+) commands (\d+)$", text,
+                       re.M)
+    rows = [row for row in found if row[0] != "0"]
+    return (sum(int(row[1]) for row in rows),
+            sum(int(row[2]) for row in rows)) if found else None
+
+
+def add_counters(total, text):
+    """Add those of a hardware queue to those of the disk."""
+    for line in text.splitlines():
+        name, value = line.split()
+        total[name] = total.get(name, 0) + int(value)
+
+
+def sample(name):
+    """All counters of a disk, the sum over its hardware queues."""
+    total = {"time": time.monotonic()}
+    paths = glob.glob(debugfs("/block/%s/hctx*/plug_stats"
+                              % glob.escape(name)))
+    if not paths:
+        raise OSError(errno.ENODEV, "no hardware queue", name)
+    for path in paths:
+        add_counters(total, read(path))
+    disk = Disk(name)
+    done = disk.stat()
+    total["stat_ios"] = done.reads + done.writes
+    total["stat_merges"] = done.read_merges + done.write_merges
+    bells = doorbells(disk.controller())
+    if bells:
+        total["doorbells"], total["commands"] = bells
+    return total
+
+
+def sample_all(names):
+    """{name: sample} of the disks that are there; others leave the list."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = sample(name)
+        except OSError as error:
+            if error.errno not in GONE:
+                raise EnvironmentProblem(explain(error)) from error
+            complain(name)
+    names[:] = found
+    return found
+
+
+def adaptive(name):
+    """What "adaptive" does with a disk, or None if it is on another mode."""
+    now = effect(Disk(name))
+    if now.mode != "adaptive":
+        return None
+    queues = {}
+    for path in glob.glob(debugfs("/block/%s/hctx*/plug_adaptive"
+                                  % glob.escape(name))):
+        with contextlib.suppress(OSError):
+            queues[int(path.split("/")[-2][4:])] = learnt(read(path))
+    return {"not_in_force": now.why if now.force == "always" else None,
+            "hctx": dict(sorted(queues.items()))}

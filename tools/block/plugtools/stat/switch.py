@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Switches of the kernel's counting, for several plugstats at a time.
+
+Whoever needs a switch holds a shared lock on a file of its own below
+/run/plug-policy, which the kernel drops when its holder dies.  The last one to
+leave puts the switch back to what the file says it was before the first one
+came.  What is done to a switch is done under another lock, since flock()
+cannot make a shared lock of an exclusive one without a gap.
+"""
+import contextlib
+import fcntl
+import os
+import sys
+
+from ..core.system import EnvironmentProblem, read, rooted, write
+from .source import GONE, complain, explain, switch_of
+
+PLACE = "/run/plug-policy"
+
+
+@contextlib.contextmanager
+def alone():
+    """Nobody else enters or leaves meanwhile."""
+    place = rooted(PLACE)
+    os.makedirs(place, mode=0o755, exist_ok=True)
+    with open(place + "/counting", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class Switch:
+    """The switch of a disk."""
+
+    def __init__(self, name):
+        self.name = name
+        self.path = switch_of(name)
+        self.file = None
+
+    def value(self):
+        """What it is set to."""
+        return int(read(self.path))
+
+    def open(self):
+        """The file that is locked, and tells what to put back."""
+        name = "%s/counting-%s" % (rooted(PLACE), self.name)
+        self.file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, 0o644),
+                              "r+", encoding="ascii")
+
+    def last(self):
+        """Whether nobody else holds it; if so, nobody can come."""
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def before(self):
+        """What to put back, or None where nobody has said so."""
+        self.file.seek(0)
+        text = self.file.read().strip()
+        return int(text) if text.isdigit() else None
+
+    def remember(self, value):
+        """Say what to put back; nothing for None."""
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write("" if value is None else "%d\n" % value)
+        self.file.flush()
+
+    def enter(self):
+        """Switch on."""
+        with alone():
+            value = self.value()
+            self.open()
+            # what a killed holder has left still says what was before
+            if self.last() and self.before() is None:
+                self.remember(value)
+            fcntl.flock(self.file, fcntl.LOCK_SH)
+            if not value:
+                write(self.path, "1")
+
+    def leave(self):
+        """Put back what was before, if nobody else needs it."""
+        with alone(), self.file:
+            if not self.last():
+                return
+            try:
+                before = self.before()
+                if before is not None and before != self.value():
+                    write(self.path, str(before))
+            finally:
+                self.remember(None)
+
+    def keep(self, on):
+        """On or off for good: at once, or when the last holder leaves."""
+        with alone():
+            value = self.value()
+            self.open()
+            with self.file:
+                held = not self.last()
+                self.remember(int(on) if held else None)
+                if on and not value or not on and not held:
+                    write(self.path, str(int(on)))
+
+
+class Switches:
+    """Those that this run holds."""
+
+    def __init__(self):
+        self.held = []
+
+    def enter(self, name):
+        """Hold one."""
+        switch = Switch(name)
+        self.held.append(switch)
+        switch.enter()
+
+    def leave(self):
+        """Leave all; a disk may have gone meanwhile."""
+        for switch in self.held:
+            if not switch.file:
+                continue
+            try:
+                switch.leave()
+            except OSError as error:
+                if error.errno not in GONE:
+                    print("plugstat: %s is not put back: %s" % (
+                        switch.path, error.strerror), file=sys.stderr)
+        self.held = []
+
+
+def each(names, action):
+    """The disks on which an action worked; the others have gone."""
+    working = []
+    for name in names:
+        try:
+            action(name)
+            working.append(name)
+        except OSError as error:
+            if error.errno not in GONE:
+                raise EnvironmentProblem(explain(error)) from error
+            complain(name)
+    return working
+
+
+def enable(names, switches):
+    """Switch counting on; the disks on which that worked."""
+    return each(names, switches.enter)
+
+
+def keep(names, on):
+    """Counting on or off beyond our end; the disks on which that worked."""
+    return each(names, lambda name: Switch(name).keep(on))
+
+
+def counted(name):
+    """Whether a disk is counted."""
+    try:
+        return bool(Switch(name).value())
+    except OSError as error:
+        if error.errno in GONE:
+            return False
+        raise EnvironmentProblem(explain(error)) from error

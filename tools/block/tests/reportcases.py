@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tests of plugbench's report share: records, and a directory."""
+import json
+import os
+import shutil
+import tempfile
+import unittest
+
+import faketree  # noqa: F401 pylint: disable=unused-import
+from plugtools.report import summary
+
+NASTY = 'a`touch OWNED`% "q" \\ <b>&amp; {x}_y'
+
+
+def record(policy="always", iops=1000.0, number=1, **fields):
+    """A record that is right, but for what the test changes."""
+    return dict({
+        "kernel": "patched", "policy": policy, "profile": "gen4",
+        "workload": "rand4k-s32", "iops": iops, "insns_per_io": 5000,
+        "lat_us": {"mean": 50.0, "p50": 45, "p99": 90, "p999": 200},
+        "doorbells_per_io": 0.03125, "requests_per_io": 1, "cpu_busy": 0.8,
+        "run": number, "seed": number, "commit": "abc", "suite": "threads"},
+                **fields)
+
+
+def runs(policy, values, **fields):
+    """Records of a cell, one per value of iops."""
+    return [record(policy, value, number, **fields)
+            for number, value in enumerate(values, 1)]
+
+
+def cell(records, policy, kernel="patched"):
+    """The one cell of a policy."""
+    found = [one for one in summary.summarise(records)
+             if (one["policy"], one["kernel"]) == (policy, kernel)]
+    assert len(found) == 1
+    return found[0]
+
+
+class Scratch(unittest.TestCase):
+    """With a directory that goes away, and must hold what it should."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def path(self, name):
+        """A file in the directory."""
+        return os.path.join(self.dir, name)
+
+    def write(self, name, content):
+        """Write text, or anything else as JSON."""
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(content if isinstance(content, str)
+                       else json.dumps(content))
+        return self.path(name)
+
+    def read(self, name):
+        """A file's text."""
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()

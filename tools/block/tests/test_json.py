@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests that what plugroll and plugstat print with --json is as their schemas
+say, and that plugroll summary reads it."""
+import json
+import os
+import shutil
+import unittest
+from unittest import mock
+
+import rolltree
+import stattree
+import test_schema
+from faketree import TOOLS
+
+
+def schema_of(program):
+    """The schema that is installed."""
+    with open(os.path.join(TOOLS, program + ".schema.json"),
+              encoding="ascii") as file:
+        return json.load(file)
+
+
+def valid(program, value, form=None):
+    """Does a value match the program's schema, or a form that it has?"""
+    schema = schema_of(program)
+    with mock.patch.object(test_schema, "SCHEMA", schema):
+        return test_schema.valid(
+            {"$ref": "#/$defs/" + form} if form else schema, value)
+
+
+class Roll(rolltree.Tree):
+    """plugroll."""
+
+    def told(self, form, *words, code=0, speed=1.3):
+        """What a verb says, in the form that it should have."""
+        with rolltree.Load(self, "nvme0n1", {"never": speed}):
+            got, out, said = self.run_roll(*words, "--json")
+        self.assertEqual(got, code, said)
+        found = json.loads(out)
+        self.assertTrue(valid("plugroll", found, form), out)
+        self.assertTrue(valid("plugroll", found), out)
+        self.assertFalse(valid("plugroll", {**found, "more": 1}), form)
+        return found
+
+    def test_forms(self):
+        """Each verb, with what it can say."""
+        self.head()
+        self.told("list", "list")
+        self.disk("nvme0n1", queue__nomerges="2")
+        self.told("list", "list")
+        for code, speed, words in (
+                (0, 1.3, ()), (3, .7, ()),
+                (5, 1.0, ("--require", "iops=1%")), (0, 1.3, ("--keep",)),
+                (0, 1.3, ())):
+            self.told("try", "try", "never", "nvme0n1", "--for", "1m", *words,
+                      code=code, speed=speed)
+        self.disk("nvme1n1")
+        self.told("try", "try", "never", "nvme1n1", code=4)
+        self.told("keep", "keep", "adaptive", "--all-nvme")
+        self.told("undo", "undo")
+
+    def test_summary(self):
+        """Three hosts; a head counts as its paths, and a file that is none
+        costs the others nothing."""
+        names = []
+        for host, mode, words, speed in (
+                ("web1", "always", ("list",), 1),
+                ("web2", "always", ("try", "never", "nvme0n1", "--for", "1m"),
+                 .7),
+                ("web3", "always", ("try", "never", "nvme0n1", "--for", "1m"),
+                 1.3), ("web4", "adaptive", ("list",), 1)):
+            self.disk("nvme0n1", mode,
+                      queue__plug_policy_fallback="elevator" if mode ==
+                      "adaptive" else "none")
+            names.append(self.path(host + ".json"))
+            found = self.told(words[0], *words, speed=speed,
+                              code=3 if speed == .7 else 0)
+            with open(names[-1], "w", encoding="ascii") as file:
+                json.dump(found, file)
+            self.rmdisk()
+        found = self.told("summary", "summary", *names)
+        self.assertEqual(
+            [(one["what"], one["hosts"], one["disks"])
+             for one in found["groups"]],
+            [("not as it should be", 1, 1), ("set: adaptive", 1, 1),
+             ("set: always", 1, 1), ("tried never: held", 1, 1),
+             ("tried never: tripped", 1, 1)])
+        self.assertEqual([one["host"] for one in found["exceptions"]],
+                         ["web2", "web4"])
+        code, out, _ = self.run_roll("summary", *names)
+        self.assertEqual(code, 0)
+        self.assertIn("web4: nvme0n1: adaptive is set, but always is in force:"
+                      " elevator", out)
+        self.assertRegex(out, r"never: iops by [+-]\d+\.\d% on half of 2")
+        for text in "{", "[]", "3", '{"version": 9}', '{"version": 2}', "":
+            self.write("bad.json", text)
+            code, out, said = self.run_roll("summary", *names,
+                                            self.path("bad.json"))
+            self.assertEqual(code, 1)
+            self.assertIn("web4: nvme0n1", out)
+            self.assertIn("bad.json: ", said)
+
+    def rmdisk(self):
+        """None any more."""
+        for name in os.listdir(self.path("sys/block")):
+            shutil.rmtree(self.path("sys/block/" + name))
+
+
+class Stat(stattree.Tree):
+    """plugstat."""
+
+    def test_forms(self):
+        """Of an interval, at the end, and with --policy."""
+        self.mode("nullb0", "adaptive")
+        self.put(stattree.DEBUGFS + "block/nullb0/hctx1/plug_adaptive",
+                 "group 4\ntrial 0\nsample_requests 9\nfrom 8\n")
+
+        def busy():
+            self.counters("nullb0", stattree.BUSY)
+            self.doorbells(3, 77)
+        for words, forms in ((["1", "1"], ["interval", "end"]),
+                             (["--policy"], ["modes"])):
+            code, out, _ = self.run_tool("--json", *words, during=busy)
+            self.assertEqual(code, 0)
+            for text, form in zip(out.splitlines(), forms, strict=True):
+                found = json.loads(text)
+                self.assertTrue(valid("plugstat", found, form), text)
+                self.assertTrue(valid("plugstat", found), text)
+                self.assertFalse(valid("plugstat", {**found, "more": 1}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,203 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: the plug statistics are switched on and off while whatever may
+# happen to the disk does; no write fails, and afterwards each hardware queue is
+# counted, unless it is gone.
+#
+# Its last case removes the controller, which may not come back.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+# shellcheck source=plug_stats_lib.sh
+. "${0%/*}/plug_stats_lib.sh"
+
+RUNS=8
+
+toggle_until_stop()
+{
+	local value
+
+	while [ ! -e "$TMP/stop" ]; do
+		for value in 1 0 1 1 0; do
+			echo $value 2>/dev/null >"$1" ||
+				echo "$value" >>"$TMP/refused"
+		done
+	done
+}
+
+# I/O errors are part of some cases.
+load_until_stop()
+{
+	while [ ! -e "$TMP/stop" ]; do
+		plug_load -t 1 -s $BATCH -d 128 "$@" >"$TMP/load.out" 2>&1
+	done
+}
+
+# start DISK: load, and two that toggle
+start()
+{
+	rm -f "$TMP/stop" "$TMP/refused"
+	background load_until_stop "/dev/$1"
+	LOAD=$JOB
+	background toggle_until_stop "$(stats_switch "$1")"
+	FIRST=$JOB
+	background toggle_until_stop "$(stats_switch "$1")"
+	stats_start "$1"
+	wait_for 10 io_is_counted "$1"
+}
+
+io_is_counted()
+{
+	[ "$(stats "$1" flush_requests)" -gt 500 ]
+}
+
+# stop [goes]: only if the disk goes, there is a reason for a write to fail
+stop()
+{
+	: >"$TMP/stop"
+	wait "$LOAD" "$FIRST" "$JOB"
+	[ $# -gt 0 ] || [ ! -e "$TMP/refused" ] ||
+		failed "$(wc -l <"$TMP/refused") writes were refused"
+}
+
+# Each hardware queue that has CPUs, and whose I/O is not polled.
+counts()
+{
+	local dir
+
+	set_attr "$(stats_switch "$1")" 1 || return 1
+	for dir in "$DEBUGFS/block/$1"/hctx*; do
+		[ "$(cat "$dir/type")" = poll ] ||
+			counts_on "$1" "$dir" || return
+	done
+	set_attr "$(stats_switch "$1")" 0
+	expect_text "$(stats_switch "$1")" "$(cat "$(stats_switch "$1")")" 0
+}
+
+# counts_on DISK DIRECTORY_OF_HCTX
+counts_on()
+{
+	local cpu PIN
+
+	cpu=$(cat "/sys/block/$1/mq/${2##*/hctx}/cpu_list")
+	[ -n "$cpu" ] || return 0
+	PIN="taskset -c ${cpu%%,*}"
+	cp "$2/plug_stats" "$TMP/before"
+	load -s $BATCH -c $BATCH -n $((BATCH * 20)) "/dev/$1" || return
+	! cmp -s "$2/plug_stats" "$TMP/before" ||
+		failed "nothing is counted in $2"
+}
+
+# changes DISK FILE VALUE...
+changes()
+{
+	local disk="$1" file="$2" n=0 value
+
+	[ -e "$file" ] || { skip_case "no $file"; return; }
+	shift 2
+	start "$disk" || return 1
+	while [ $n -lt $RUNS ]; do
+		for value; do
+			echo "$value" >"$file" ||
+				failed "writing $value to $file failed"
+		done
+		n=$((n + 1))
+	done
+	stop
+	counts "$disk"
+}
+
+changes_hw_queues()
+{
+	null_create bphwq submit_queues=1 &&
+	changes bphwq "$NULLB/bphwq/submit_queues" 2 1 2 || return
+	null_remove bphwq
+}
+
+# The key that switching on patches in is patched out again.
+goes()
+{
+	local n=0
+
+	while [ $n -lt 3 ]; do
+		null_create bpgone && start bpgone || return 1
+		null_remove bpgone
+		stop goes
+		n=$((n + 1))
+	done
+	null_create bpgone || return 1
+	expect_text "switch of a new disk" "$(cat "$(stats_switch bpgone)")" 0
+	counts bpgone
+	null_remove bpgone
+}
+
+# Each disk has a switch of its own.
+off_for_one()
+{
+	null_create bpone && set_attr "$(stats_switch bpone)" 1 &&
+	counts "$1" || return
+	stats_start "$1"
+	stats_start bpone
+	load -s $BATCH -c $BATCH -n $((BATCH * 20)) "/dev/$1" /dev/bpone ||
+		return
+	expect_count "requests of the disk that is not counted" \
+		"$(stats "$1" flush_requests)" 0 0
+	expect_count "requests of the other" \
+		"$(stats bpone flush_requests)" $((BATCH * 10)) $((BATCH * 11))
+	null_remove bpone
+}
+
+resets()
+{
+	local n=0 ctrl
+
+	ctrl=$(ctrl_of "$1")
+	start "$1" || return 1
+	while [ $n -lt 3 ]; do
+		echo 1 >"/sys/class/nvme/$ctrl/reset_controller" ||
+			failed "reset $n of $ctrl was refused"
+		wait_for 20 nvme_state_is "$ctrl" live || return 1
+		n=$((n + 1))
+	done
+	stop
+	counts "$1"
+}
+
+hot_removal()
+{
+	local device
+
+	device=$(readlink -f "/sys/block/$1/device/device")
+	start "$1" || return 1
+	echo 1 >"$device/remove"
+	stop goes
+	wait_for 20 test ! -e "$DEBUGFS/block/$1" || return 1
+	echo 1 >/sys/bus/pci/rescan
+	wait_for 20 test -e "$(stats_switch "$1")" || return 1
+	prepare "$1"
+	expect_text "switch of the disk that came back" \
+		"$(cat "$(stats_switch "$1")")" 0
+	counts "$1"
+}
+
+require root debugfs plug_stats plug_load taskset null_blk
+NVME=$(nvme_if_any)
+# shellcheck disable=SC2086 # a list
+plan $((5 + 2 * $(count_words $NVME)))
+null_create bpsw irqmode=1
+check "the number of hardware queues changes" \
+	with_two_cpus changes_hw_queues
+check "the elevator changes" changes bpsw /sys/block/bpsw/queue/scheduler \
+	mq-deadline none
+check "the number of requests changes" changes bpsw \
+	/sys/block/bpsw/queue/nr_requests 16 256
+check "another disk goes on" off_for_one bpsw
+check "the disk goes" goes
+for disk in $NVME; do
+	prepare "$disk"
+	check "$disk: the controller is reset" resets "$disk"
+	check "$disk: the controller is removed" hot_removal "$disk"
+done
+finish

@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: a plug whose task sleeps does not allocate requests that it will
+# not use.
+#
+# Reproducer: whoever sleeps gives back what the plug has allocated ahead, and
+# the next I/O allocated 31 requests anew: buffered reads by io_submit(), each of
+# which sleeps until its page is there, used one of 15.
+
+# shellcheck source=lib.sh
+. "${0%/*}/lib.sh"
+
+N=50
+
+# sleeps SIZE: null_blk gives each request's tag back alone, whether it was used
+# or not.
+sleeps()
+{
+	local ios=$(($1 * N)) requests
+
+	requests=$(requests_of bp0)
+	profile_start blk_mq_put_tag
+	load -e libaio -B -a rand-once -s "$1" -c "$1" -d "$1" -n $ios \
+		/dev/bp0 || return
+	profile_end
+	requests=$(($(requests_of bp0) - requests))
+	expect_count "reads of $ios that needed a request" $requests \
+		$((ios / 2)) $ios
+	expect_count "requests allocated, of which $requests were used" \
+		"$(profile_hits blk_mq_put_tag)" $requests $((requests * 11 / 10))
+}
+
+require root profiler plug_load null_blk
+plan 3
+null_create bp0 || ktap_exit_fail_msg "cannot create the disk"
+for size in 3 32 128; do
+	echo 1 >/proc/sys/vm/drop_caches
+	check "buffered reads, $size per io_submit()" sleeps $size
+done
+finish
