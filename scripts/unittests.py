@@ -4,9 +4,11 @@
 import argparse
 import glob
 import importlib.util
+import multiprocessing
 import os
 import subprocess
 import sys
+import traceback
 import unittest
 
 import rooms  # noqa: F401
@@ -17,39 +19,45 @@ import tap
 ROOMS = ["scripts", "lab", "tools/block"]
 
 
-class Result(unittest.TestResult):
-    """Each test is a result of its own."""
+# Most tests wait for what they have started.
+JOBS = 2 * os.cpu_count()
 
-    def __init__(self, report):
+
+class Result(unittest.TestResult):
+    """Each test is a result of its own: what Report.take() takes."""
+
+    def __init__(self):
         super().__init__()
-        self.report = report
+        self.found = []
+
+    def _failed(self, test, problems):
+        self.found.append((test.id(), "fail", "", problems[-1][1]))
 
     def addSuccess(self, test):
         """Passed."""
         super().addSuccess(test)
-        self.report.check(True, test.id())
+        self.found.append((test.id(), "pass", ""))
 
     def addFailure(self, test, err):
         """Failed."""
         super().addFailure(test, err)
-        self.report.check(False, test.id(), self.failures[-1][1])
+        self._failed(test, self.failures)
 
     def addError(self, test, err):
         """Raised what it should not."""
         super().addError(test, err)
-        self.report.check(False, test.id(), self.errors[-1][1])
+        self._failed(test, self.errors)
 
     def addSubTest(self, test, subtest, err):
         """A part of a test; the test itself is not told of its failure."""
         super().addSubTest(test, subtest, err)
         if err:
-            self.report.check(False, subtest.id(),
-                              (self.failures + self.errors)[-1][1])
+            self._failed(subtest, self.failures + self.errors)
 
     def addSkip(self, test, reason):
         """Could not be run."""
         super().addSkip(test, reason)
-        self.report.skip(test.id(), reason)
+        self.found.append((test.id(), "skip", reason))
 
 
 def load(path):
@@ -61,6 +69,18 @@ def load(path):
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return unittest.defaultTestLoader.loadTestsFromModule(module)
+
+
+def results(path):
+    """What the tests of a file find, in a process of its own. A file that
+    cannot be read is a failure, too."""
+    result = Result()
+    try:
+        load(path).run(result)
+    except Exception:   # pylint: disable=broad-exception-caught
+        result.found.append((os.path.basename(path), "fail", "",
+                             traceback.format_exc()))
+    return result.found
 
 
 def main():
@@ -81,8 +101,13 @@ def main():
                        check=False)
         names = sorted(name for room in ROOMS for name in glob.glob(
             os.path.join(kernel.ROOT, room, "**/test_*.py"), recursive=True))
-    for name in names:
-        load(os.path.abspath(name)).run(Result(report))
+    with multiprocessing.get_context("fork").Pool(
+            JOBS, maxtasksperchild=1) as pool:
+        for found in pool.imap(results, map(os.path.abspath, names), 1):
+            for one in found:
+                report.take(*one)
+        pool.close()
+        pool.join()
     report.exit()
 
 
