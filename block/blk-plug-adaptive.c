@@ -13,6 +13,8 @@
  *   difference is more than chance; after 8 the mean decides.
  * - If no size is better, park for 256 samples, then try again.  Wait for twice
  *   as long each time, up to 4096 samples.
+ * - If a size that has won gets slower than what it won against, see what 32 does
+ *   in 8 samples, and stay there if that is faster by 3%.
  * - If the time per request is off by a quarter in four samples in a row,
  *   beyond what it varies by, the load has changed: start anew.
  */
@@ -38,10 +40,8 @@ enum {
 	MAX_PATIENCE	= 4096,
 	MAX_ODD		= 4,
 	GAIN		= ONE / 200,
-	/* a loss that ends a trial after 2 pairs */
-	LOSS		= 3 * ONE / 100,
-	/* standard errors that are more than chance */
-	SIGMAS		= 2,
+	LOSS		= 3 * ONE / 100,	/* ends a trial after 2 pairs */
+	SIGMAS		= 2,		/* standard errors beyond chance */
 };
 
 static void plug_use(struct blk_plug_adaptive *a, unsigned int group)
@@ -82,8 +82,8 @@ static void plug_end(struct blk_plug_adaptive *a, bool won)
 {
 	a->tried = won ? a->from : a->tried | a->trial;
 	if (won) {
+		a->promise = min(a->promise ?: a->time, a->time);
 		a->from = a->trial;
-		a->patience = MIN_PATIENCE;
 		a->time = 0;
 	}
 	plug_next(a);
@@ -158,6 +158,43 @@ static void plug_odd(struct blk_plug_adaptive *a)
 		blk_plug_adaptive_init(a, a->delay);
 }
 
+/*
+ * Is a size that has won slower now than what it won against?  Either the load
+ * has changed, or the size is slow in the long run alone, which no pair shows.
+ */
+static bool plug_slow(const struct blk_plug_adaptive *a)
+{
+	return a->from < LARGEST &&
+	       a->time > a->promise + a->promise / 32 + a->dev;
+}
+
+/* How 32 does, for as long as a trial may last, tells which. */
+static void plug_in_doubt(struct blk_plug_adaptive *a, u64 time)
+{
+	a->sum += time;
+	if (++a->pairs < MAX_PAIRS)
+		return;
+	if (a->sum < MAX_PAIRS * (31 * a->time / 32 - 3 * a->dev / 4)) {
+		a->from = LARGEST;
+		a->time = 0;
+	}
+	a->promise = a->time;
+	a->tried = 2 * LARGEST - 1;
+	plug_next(a);
+}
+
+static void plug_in_park(struct blk_plug_adaptive *a, u64 time)
+{
+	if (a->group != a->from) {
+		plug_in_doubt(a, time);
+	} else if (plug_slow(a)) {
+		plug_use(a, LARGEST);
+	} else if (!--a->parked) {
+		a->tried = 0;
+		plug_next(a);
+	}
+}
+
 static void plug_take(struct blk_plug_adaptive *a, u64 time)
 {
 	if (a->settle) {
@@ -171,12 +208,10 @@ static void plug_take(struct blk_plug_adaptive *a, u64 time)
 		}
 		plug_learn(a, time);
 	}
-	if (a->trial) {
+	if (a->trial)
 		plug_in_trial(a, time);
-	} else if (!--a->parked) {
-		a->tried = 0;
-		plug_next(a);
-	}
+	else
+		plug_in_park(a, time);
 }
 
 void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay)

@@ -46,6 +46,7 @@ struct blk_plug_adaptive_sample {
  * @epoch:	requests to send out until the next sample is due
  * @time:	mean time per request of @from, in ns / 256
  * @dev:	mean deviation from that
+ * @promise:	the least @time that a size has won against; 0: none
  * @last:	the last sample of @from, in ns / 256
  * @sum:	sum over the pairs of what @trial gains, in 1/65536
  * @squares:	sum of the squares of that
@@ -68,6 +69,7 @@ struct blk_plug_adaptive {
 	u32 epoch;
 	u64 time;
 	u64 dev;
+	u64 promise;
 	u64 last;
 	s64 sum;
 	s64 squares;

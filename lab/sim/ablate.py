@@ -47,6 +47,7 @@ RULES = {
     "a quarter percent less": (("a->from ? GAIN : -GAIN / 2", "a->from ? "
                                 "GAIN : GAIN"),),
     "anew after a win": (("		a->time = 0;\n", ""),),
+    "promise": (("		plug_use(a, LARGEST);\n	} else", "		;\n	} else"),),
     "another load": (("	if (++a->odd >= MAX_ODD)\n", "	if (false)\n"),),
     "odd samples": (("		if (plug_far(a, time)) {", "		if (false) {"),),
     "settle": (("	a->settle = group != a->group;\n",
