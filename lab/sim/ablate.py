@@ -46,7 +46,8 @@ RULES = {
     "what plugs fill": (("roundup_pow_of_two(a->fill)", "LARGEST"),),
     "a quarter percent less": (("a->from ? GAIN : -GAIN / 2", "a->from ? "
                                 "GAIN : GAIN"),),
-    "anew after a win": (("		a->time = 0;\n", ""),),
+    "anew after a win": (("		a->from = a->trial;\n		a->time = 0;\n",
+                          "		a->from = a->trial;\n"),),
     "promise": (("		plug_use(a, LARGEST);\n	} else", "		;\n	} else"),),
     "another load": (("	if (++a->odd >= MAX_ODD)\n", "	if (false)\n"),),
     "odd samples": (("		if (plug_far(a, time)) {", "		if (false) {"),),
