@@ -224,7 +224,8 @@ def boot_one(variant, job, program):
     """One guest; its boot.Result."""
     name = "%s-%s" % (variant, job)
     files = [SCRIPT + ":" + THERE + "audit_guest.sh",
-             os.path.join(kernel.SELFTESTS, "lib.sh:" + THERE + "lib.sh"),
+             *[path + ":" + THERE + os.path.basename(path)
+               for path in kernel.selftest_libraries()],
              program + ":/bin/submit_list",
              os.path.join(kernel.BASE, KTAP) +
              ":/kselftest/kselftest/ktap_helpers.sh"]

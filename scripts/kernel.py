@@ -119,6 +119,12 @@ class BuildError(Exception):
     """A build failed; the message says what and where the log is."""
 
 
+def selftest_libraries():
+    """Paths of what the kselftests source, as their Makefile finds it."""
+    return sorted(glob.glob(os.path.join(SELFTESTS, "lib.sh"))
+                  + glob.glob(os.path.join(SELFTESTS, "*_lib.sh")))
+
+
 def output(variant):
     """Directory that a variant is built in."""
     tree, out, _, targets = VARIANTS[variant]

@@ -34,8 +34,9 @@ cat >"$root/$file" <<'END'
 #
 # Reproducer: TODO: what went wrong before, if it did; else remove this.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
 
 DISK=bp0
 
@@ -50,7 +51,8 @@ sends_all()
 	failed "TODO: this test is a skeleton"
 }
 
-# Whatever is missing skips the test: need_root() and so on, in lib.sh.
+# Whatever is missing skips the test: need_root() and so on, in lib.sh and in
+# the other libraries.
 require root plug_load null_blk
 plan 1
 null_create $DISK || ktap_exit_fail_msg "cannot create the disk"

@@ -98,12 +98,12 @@ def description(name):
 
 def help_text():
     """All tests, each with what it is for."""
-    for path in sorted(glob.glob(kernel.SELFTESTS + "/*.sh")):
+    tests = set(glob.glob(kernel.SELFTESTS + "/*.sh"))
+    for path in sorted(tests.difference(kernel.selftest_libraries())):
         name = os.path.basename(path)
-        if name != "lib.sh" and not name.endswith("_lib.sh"):
-            yield name[:-3]
-            yield textwrap.fill(description(name), 79, initial_indent="    ",
-                                subsequent_indent="    ")
+        yield name[:-3]
+        yield textwrap.fill(description(name), 79, initial_indent="    ",
+                            subsequent_indent="    ")
 
 
 def settings(variant):

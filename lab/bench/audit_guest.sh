@@ -18,6 +18,12 @@
 
 # shellcheck source=../../tools/testing/selftests/block-plug/lib.sh
 . "${0%/*}/lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/load_lib.sh
+. "${0%/*}/load_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/trace_lib.sh
+. "${0%/*}/trace_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/policy_lib.sh
+. "${0%/*}/policy_lib.sh"
 
 NVME=nvme0n1
 N=100

@@ -27,7 +27,6 @@ PROGRAMS = (
     ("e2fsck", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"),
     ("xfs_repair", "xfsprogs"), ("xfs_db", "xfsprogs"),
 )
-LIBRARIES = ("lib.sh", "adaptive_lib.sh", "plug_stats_lib.sh")
 
 
 def find_program(name):
@@ -100,9 +99,9 @@ def add_kublk():
 
 
 def add_scripts():
-    """As lib.sh wants them: the root stands for the selftests' directory."""
-    for name in LIBRARIES:
-        put(os.path.join(kernel.SELFTESTS, name), "/" + name)
+    """As lib.sh wants them: /torture stands for the selftests' directory."""
+    for path in kernel.selftest_libraries():
+        put(path, "/torture/" + os.path.basename(path))
     put(os.path.join(kernel.TREE,
                      "tools/testing/selftests/kselftest/ktap_helpers.sh"),
         "/kselftest/ktap_helpers.sh")

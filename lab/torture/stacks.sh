@@ -620,8 +620,7 @@ stack_loop()
 # The base goes before lib.sh's cleanup().
 down_loop()
 {
-	[ -z "$LOOPS" ] || wait_for 10 losetup -d "/dev/$LOOP"
-	LOOPS=
+	[ -z "${LOOP-}" ] || wait_for 10 loop_remove "$LOOP"
 	down_bases
 }
 

@@ -10,15 +10,23 @@
 #
 # A kind that lacks something of the kernel or of the guest calls skip.
 #
-# The selftests' lib.sh is there, too: null_create, set_mode, pin_group,
+# What the selftests share is there, too: null_create, set_mode, pin_group,
 # wait_for, background... What fails there (failed) counts as found here. All
 # that it made or changed is put back when the kind exits, however it exits.
 #
-# In the guest / stands for the selftests' directory: there is /lib.sh,
-# /adaptive_lib.sh, /kselftest/ktap_helpers.sh and /torture.
+# In the guest /torture stands for the selftests' directory: their libraries are
+# beside this one, and /kselftest/ktap_helpers.sh is where these look for it.
 
 # shellcheck source=../../tools/testing/selftests/block-plug/lib.sh
-. "${0%/*}/../lib.sh"
+. "${0%/*}/lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/nvme_lib.sh
+. "${0%/*}/nvme_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/load_lib.sh
+. "${0%/*}/load_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/trace_lib.sh
+. "${0%/*}/trace_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/policy_lib.sh
+. "${0%/*}/policy_lib.sh"
 
 # --- what is told to the host ----------------------------------------------
 
@@ -45,7 +53,7 @@ found()
 	tell "found $*"
 }
 
-# ../lib.sh reports through this.
+# lib.sh reports through this.
 failed()
 {
 	found "$*"

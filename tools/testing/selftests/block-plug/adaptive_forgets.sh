@@ -5,9 +5,8 @@
 # Description: what "adaptive" has learnt is forgotten when that mode is set
 # again and when the hardware queues are mapped anew, and not for anything less.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
+. "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 # learn DISK: sequential I/O parks soon, since each plug sends out one request.

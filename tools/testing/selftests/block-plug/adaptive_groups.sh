@@ -7,9 +7,8 @@
 # or shared with another disk. A full group waits for the next request that
 # joins none.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
+. "${0%/*}/groups_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 DISK=bp0

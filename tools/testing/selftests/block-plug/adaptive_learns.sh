@@ -8,9 +8,8 @@
 #
 # Which size it finds is no matter here: that depends on the machine.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
+. "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 SEQUENTIAL="-a seq $RANDOM_IO"

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# What the tests of what "adaptive" learns share, on top of lib.sh.
+# What the tests of what "adaptive" learns share.
+
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 # One submitter, so one hardware queue: what it learns is in one file, and what
 # it decides in one order.

@@ -5,8 +5,10 @@
 # Description: discards merge in every mode but "never" as under "always",
 # behind reads as well.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 PIN="taskset 1"
 

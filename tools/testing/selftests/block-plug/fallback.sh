@@ -7,8 +7,9 @@
 # in every mode, and says so; it goes back to its mode when the scheduler is
 # gone.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/measure_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 # "adaptive" tries no other size within 1000 requests.
 N=30

@@ -8,8 +8,10 @@
 # Reproducer: what a plug had learnt of its requests outlived its flush: one bio
 # for a disk with a scheduler, or for another disk, marked all that followed.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 # The first group, of several queues, is of 64; what follows, of 32.
 IOS=319

@@ -5,8 +5,11 @@
 # Description: fsync, O_SYNC and O_DSYNC reach the disk in every mode, among I/O
 # that is held, and what they cover reads back.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 flushes_of()
 {

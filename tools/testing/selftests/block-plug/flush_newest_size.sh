@@ -8,8 +8,9 @@
 # Reproducer: since the plug's list is first in, first out, the size test looked
 # at the oldest request, and large requests behind a small one were held.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 # A gap between the I/Os, so that none merges.
 STRIDE=$((1024 * 1024))

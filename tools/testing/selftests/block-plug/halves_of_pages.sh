@@ -8,21 +8,18 @@
 # Reproducer: "seq-small" and small groups of "adaptive" sent out a group with
 # the first half of a page.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 MAP=block-plug-test
 PAGES=2048
 SECTORS=200000
 
-# shellcheck disable=SC2317 # a trap
-leave()
+remove_map()
 {
-	local rc=$?
-
 	dmsetup remove --noudevsync $MAP 2>/dev/null
-	(exit "$rc")
-	cleanup
 }
 
 # create DISK: sets DM to a disk on top of it; half a page remains at its end,
@@ -99,7 +96,7 @@ need_dmsetup()
 
 require root knob debugfs fio null_blk dmsetup
 null_create bp0 || ktap_exit_fail_msg "cannot create bp0"
-trap leave EXIT
+at_exit remove_map
 DISKS="bp0 $(nvme_if_any)"
 # shellcheck disable=SC2086 # a list
 plan $((5 * $(count_words $DISKS)))

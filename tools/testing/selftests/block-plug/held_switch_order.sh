@@ -10,8 +10,11 @@
 # that each run meets the change at the same place: after 12 of 32 requests.
 # Changes that come from another CPU, at any instruction, are tried as well.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 BEFORE=12
 AFTER=20

@@ -7,8 +7,10 @@
 #
 # Runs last: what is removed may not come back.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 is_back()
 {

@@ -9,9 +9,8 @@
 # these were sent out one by one, which takes less time for each request. More
 # requests are no gain: the time for an I/O is.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=adaptive_lib.sh
+. "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 IOS=100000

@@ -7,8 +7,8 @@
 #
 # null_blk has lost its bio mode (queue_mode=0), so a ramdisk stands for these.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 # Opening a node that has no ramdisk yet makes the ramdisk.
 need_brd()

@@ -5,8 +5,8 @@
 # Description: queue/plug_policy shows the modes, takes each of their names, and
 # refuses anything else without a change.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 DISK=bp0
 
@@ -99,6 +99,11 @@ NEWLINE='
 '
 LONG=$(head -c 4096 /dev/zero | tr '\0' a)
 KNOB=$(knob $DISK)
+
+need_as_nobody()
+{
+	need_program as_nobody
+}
 
 require root knob null_blk as_nobody
 plan 19

@@ -8,8 +8,10 @@
 # Reproducer: the time from which it is counted was taken for the statistics
 # only. Without them, it was that of some earlier I/O, or of the boot.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 # kyber's last bucket takes all from 1.75 times the target on: 8/4.
 WORST=8

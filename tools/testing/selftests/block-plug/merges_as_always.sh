@@ -12,8 +12,9 @@
 # by a group that left with the first half; and of two disks that took turns,
 # each one's requests pushed out those of the other.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 PIN="taskset 1"
 

@@ -6,8 +6,8 @@
 # documented, and every mode takes its tags in batches; with nomerges=2 none
 # merges, or looks for a merge.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/groups_lib.sh"
 
 DISK=bp0
 

@@ -5,8 +5,8 @@
 # Description: on nvme, each mode rings the doorbell once per group of the
 # documented size, for block I/O and for passthrough commands.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/groups_lib.sh"
 
 # few MODE: "adaptive" tries no other size within 1000 requests
 few()

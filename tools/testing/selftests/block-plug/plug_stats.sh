@@ -5,9 +5,10 @@
 # Description: the plug statistics in debugfs agree with the function profiler,
 # with the disk's own statistics and, on nvme, with the trace of its commands.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=plug_stats_lib.sh
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 
 N=50

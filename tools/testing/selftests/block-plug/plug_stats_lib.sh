@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# What the tests of the plug statistics share, on top of lib.sh.
+# What the tests of the plug statistics share.
+
+. "${0%/*}/null_blk_lib.sh"
 
 stats_switch()
 {

@@ -8,9 +8,9 @@
 #
 # Its last case removes the controller, which may not come back.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=plug_stats_lib.sh
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 
 RUNS=8

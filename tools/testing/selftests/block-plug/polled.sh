@@ -5,8 +5,9 @@
 # Description: polled I/O, and I/O submitted by io_uring's own thread, completes
 # in every mode and is held as documented.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/measure_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 # "adaptive" tries no other size within 1000 requests.
 N=30

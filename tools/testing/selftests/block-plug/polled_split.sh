@@ -11,8 +11,10 @@
 #
 # It takes a file system: io_uring has a disk fail what must be split (NOWAIT).
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 DISK=bp0
 N=512
@@ -60,25 +62,15 @@ make_file()
 	null_create $DISK size=64 memory_backed=1 poll_queues=1 irqmode=1 &&
 	mke2fs -b 4096 "/dev/$DISK" >/dev/null 2>&1 &&
 	mkdir "$TMP/mnt" && mount -t ext4 "/dev/$DISK" "$TMP/mnt" &&
+	at_exit umount "$TMP/mnt" &&
 	dd if=/dev/zero of="$TMP/mnt/file" bs=1M count=16 2>/dev/null &&
 	sync || return 1
 	set_attr "/sys/block/$DISK/queue/max_sectors_kb" 16
 }
 
-# Before the disk goes.
-leave()
-{
-	local rc=$?
-
-	umount "$TMP/mnt" 2>/dev/null
-	(exit $rc)
-	cleanup
-}
-
 require root profiler plug_load null_blk ext4
 command -v mke2fs >/dev/null || missing "no program mke2fs"
 require
-trap leave EXIT
 make_file || ktap_exit_fail_msg "cannot make a file to read"
 plan 2
 check "what need not be split is polled" stays_polled

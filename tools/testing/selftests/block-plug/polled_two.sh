@@ -11,8 +11,10 @@
 # its disk. That does not need KASAN, which sees neither: requests are never
 # freed, and bios are SLAB_TYPESAFE_BY_RCU, and mostly wait in a cache.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 PASSES=4
 

@@ -8,8 +8,10 @@
 # Reproducer: a read that followed a write in the same plug used the request
 # that had been allocated for a write.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 PARAM=/sys/module/nvme/parameters/write_queues
 IOS=1600
@@ -52,21 +54,12 @@ apart()
 	done
 }
 
-leave()
-{
-	local rc=$?
-
-	restore_attrs
-	reset "$CTRL"
-	(exit $rc)
-	cleanup
-}
-
 require root trace plug_load nvme write_queues
 DISK=${NVME%% *}
 CTRL=${DISK%n[0-9]*}
 plan 1
-trap leave EXIT
+# With the parameter's old value
+at_exit reset "$CTRL"
 { set_attr $PARAM 1 && reset "$CTRL"; } ||
 	ktap_exit_fail_msg "no queues for writes"
 check "reads and writes in one plug" apart "$DISK"

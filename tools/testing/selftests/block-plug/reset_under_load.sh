@@ -5,8 +5,8 @@
 # Description: when the controller is reset under load, I/O goes on and is not
 # lost, and the disk keeps its mode.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/groups_lib.sh"
 
 RESETS=3
 

@@ -8,8 +8,9 @@
 # Reproducer: any I/O of a plug used the requests that its first I/O had
 # allocated. The limit is applied when a tag is taken, one at a time.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 # Older kernels' kyber limits no synchronous writes.
 need_scheduler()

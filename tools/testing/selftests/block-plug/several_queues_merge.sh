@@ -8,8 +8,8 @@
 # Reproducer: the search stopped at the oldest request of that disk, so that
 # nothing merged any more once that request was full.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
 
 # A request takes two I/Os.
 MAX_KB=8

@@ -8,8 +8,9 @@
 #
 # Reproducer: both held update_nr_hwq_lock, which others take by trylock.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 SECONDS_EACH=10
 

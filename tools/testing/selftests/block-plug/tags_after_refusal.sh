@@ -7,8 +7,10 @@
 #
 # Reproducer: the first refusal ended the batches of the whole plug.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 # A request may be in flight for 5 s; time to submit, and less than that.
 LONG=3000000000

@@ -8,22 +8,18 @@
 # Guards against a budget that anybody's request is taken off, and that ends when
 # a clone finds no batch.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 MAP=block-plug-test
 N=50
 SIZE=128
 DM=
 
-# shellcheck disable=SC2317 # a trap
-leave()
+remove_map()
 {
-	local rc=$?
-
 	dmsetup remove $MAP --noudevsync 2>/dev/null
-	(exit "$rc")
-	cleanup
 }
 
 # Sets DM to the name of the disk.
@@ -33,7 +29,7 @@ need_mpath()
 
 	command -v dmsetup >/dev/null || { missing "no program dmsetup"; return; }
 	null_create bp0 || { missing "cannot create a null_blk"; return; }
-	trap leave EXIT
+	at_exit remove_map
 	echo "0 $(cat /sys/block/bp0/size) multipath 2 queue_mode mq 0 1 1" \
 		"round-robin 0 1 1 /dev/bp0 1000" |
 		dmsetup create $MAP --noudevsync 2>/dev/null ||

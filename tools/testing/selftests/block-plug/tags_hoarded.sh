@@ -9,8 +9,10 @@
 # tag each held all 64 until they had submitted; what came meanwhile got EAGAIN,
 # and io_uring gave it to a worker.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 TASKS=8
 

@@ -9,8 +9,9 @@
 # half of the tags were in use, no batch was to be had, and each one asked for in
 # vain.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 # In flight for so long, in ns, that the submission of all takes less, also where
 # the CPU is emulated.

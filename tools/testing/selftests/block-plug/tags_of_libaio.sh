@@ -5,8 +5,9 @@
 # Description: io_submit() tells the plug how many I/Os come, so that their tags
 # are taken in batches.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 DISK=bp0
 N=50

@@ -5,8 +5,9 @@
 # Description: a plug that is told of more I/Os than one batch of tags takes all
 # its tags in batches, not only the first 32.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 DISK=bp0
 N=50

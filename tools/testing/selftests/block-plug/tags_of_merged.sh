@@ -7,8 +7,10 @@
 # Reproducer: a plug took as many tags as it was told of I/Os. Of 32 that merged
 # into one request, 31 were missing elsewhere until the submission was over.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 DISK=bp0
 N=50

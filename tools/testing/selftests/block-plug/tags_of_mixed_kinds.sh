@@ -9,8 +9,10 @@
 # Reproducer: the first write that was refused a batch ended the batches of the
 # whole plug.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 DISK=bp0
 

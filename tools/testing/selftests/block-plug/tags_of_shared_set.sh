@@ -6,8 +6,9 @@
 # do, take their tags in batches, and a flood to one disk does not take the
 # share of the other.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 N=100
 

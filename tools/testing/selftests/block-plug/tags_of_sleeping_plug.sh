@@ -9,8 +9,10 @@
 # the next I/O allocated 31 requests anew: buffered reads by io_submit(), each of
 # which sleeps until its page is there, used one of 15.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 N=50
 

@@ -5,8 +5,9 @@
 # Description: tags are taken in batches from small tag maps, too, with one call
 # for each word of the map that a batch needs.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 N=100
 

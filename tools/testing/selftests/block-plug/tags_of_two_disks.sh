@@ -5,8 +5,9 @@
 # Description: two disks that take turns in one plug both get their tags in
 # batches, and no more of them than they use.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 N=50
 

@@ -8,8 +8,9 @@
 # Reproducer: each CPU compared the share with what the others had taken, not
 # with what they were about to take.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
 
 DEPTH=$(cat /sys/module/null_blk/parameters/hw_queue_depth 2>/dev/null)
 LOOKS=200

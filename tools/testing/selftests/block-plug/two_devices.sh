@@ -6,8 +6,8 @@
 # mode says, requests are held as for "always", and those of a disk on "never"
 # pass the other disk's.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/groups_lib.sh"
 
 # "adaptive" tries no other size within 1000 requests.
 N=60

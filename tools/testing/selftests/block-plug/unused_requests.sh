@@ -7,8 +7,10 @@
 # Reproducer: what a plug had allocated ahead and did not use was freed as if it
 # had completed: 32 calls for 32 I/Os that had merged into one request.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
 
 N=100
 

@@ -10,8 +10,10 @@
 #
 # FLIP_SEED repeats the order of modes of an earlier run.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 # Writes and verifies pass after pass, until told to stop.
 fio_until_stop()

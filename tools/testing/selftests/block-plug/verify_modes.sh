@@ -8,8 +8,10 @@
 # The disks are those of BLOCK_PLUG_DEVS. A null_blk that keeps its data may
 # sleep, and so does as under "always" in every mode.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 SEED=0
 

@@ -6,8 +6,11 @@
 # holds as in flight, and makes their submitter wait. With and without it, in
 # every mode, what is written is there, and nothing stays in flight.
 
-# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/trace_lib.sh"
+. "${0%/*}/policy_lib.sh"
 
 need_wbt()
 {

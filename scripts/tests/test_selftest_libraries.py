@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kselftests source the libraries that they use, and no others; no mail
+brings a test whose library only a later one brings."""
+import glob
+import os
+import re
+import unittest
+
+import kernel
+from series.files import parse_series
+
+PATCHES = os.path.join(kernel.ROOT, "patches")
+SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)
+ALWAYS = "lib.sh"
+
+
+def read(path):
+    """A file's text."""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def code(text):
+    """Without comments, and without strings that nothing expands in."""
+    return re.sub(r'"[^"\n]*"', lambda m: m[0] if "$" in m[0] else '""',
+                  re.sub(r"^\s*#.*$", "", text, flags=re.M))
+
+
+def defined(text):
+    """Functions, and the variables that are set outside of these."""
+    return set(re.findall(r"^(\w+)\(\)$", text, re.M)
+               + re.findall(r"^([A-Z_]+)=", text, re.M))
+
+
+def used(text):
+    """Words that may be somebody else's functions or variables."""
+    text = code(text)
+    # ${WORD-}: that may be nobody's
+    words = set(re.findall(r"\w+", re.sub(r"\$\{\w+-", "", text)))
+    for line in re.findall(r"^\s*require (.*)", text, re.M):
+        words.update("need_" + what for what in line.split())
+    own = set(re.findall(r"\b([A-Z_]+)=", text))
+    for line in re.findall(r"\blocal (.*)", text):
+        own.update(re.findall(r"\w+", line))
+    return words - own - defined(text)
+
+
+def sourced(text):
+    """The libraries that a file names, in order."""
+    return re.findall(r'^\. "\$\{0%/\*\}/(\w+\.sh)"$', text, re.M)
+
+
+def brought(texts, name):
+    """A library, and all that it sources."""
+    found = {name}
+    for other in sourced(texts.get(name, "")):
+        found |= brought(texts, other)
+    return found
+
+
+def faults(texts, libraries):
+    """What is wrong with scripts, {name: text}."""
+    owner = {word: name for name in libraries for word in defined(texts[name])}
+    for name, text in sorted(texts.items()):
+        named = sourced(text)
+        there = {name}.union(*(brought(texts, other) for other in named))
+        if name in libraries:
+            there.add(ALWAYS)
+        elif named[:1] != [ALWAYS]:
+            yield "%s does not source %s first" % (name, ALWAYS)
+        words = used(text)
+        for word in sorted(words.intersection(owner)):
+            if owner[word] not in there:
+                yield "%s: %s is in %s" % (name, word, owner[word])
+        for other in named:
+            if other not in libraries:
+                yield "%s: there is no %s" % (name, other)
+            elif other != ALWAYS and not words & defined(texts[other]):
+                yield "%s uses nothing of %s" % (name, other)
+
+
+def library_names():
+    """Of the suite's."""
+    return [os.path.basename(path) for path in kernel.selftest_libraries()]
+
+
+def scripts():
+    """{name: text} of the suite's."""
+    return {os.path.basename(path): read(path)
+            for path in glob.glob(kernel.SELFTESTS + "/*.sh")}
+
+
+def below(where, section):
+    """The sections that one is applied on, as its cover says."""
+    said = re.search(r"^Applies on: (.*)$",
+                     read(os.path.join(where, section + ".cover")), re.M)[1]
+    return [name.strip() for name in said.split(",")]
+
+
+def late(where, texts):
+    """Which scripts of a series source what is not there yet."""
+    there = {}
+    for entry in parse_series(read(os.path.join(where, "series"))).entries:
+        names = {os.path.basename(path) for path in entry.files
+                 if os.path.dirname(path) == SUITE}
+        there.setdefault(entry.section, set()).update(names)
+        known = there[entry.section].union(
+            *(there.get(name, ()) for name in below(where, entry.section)))
+        for name in sorted(names.intersection(texts)):
+            for other in sourced(texts[name]):
+                if other not in known:
+                    yield "%s: %s comes without %s" % (entry.name, name, other)
+
+
+class Libraries(unittest.TestCase):
+    """lib.sh and its like."""
+
+    def test_complete(self):
+        """What a script uses it has sourced, and nothing for nothing."""
+        self.assertEqual(list(faults(scripts(), library_names())), [])
+
+    def test_skeleton(self):
+        """Nor does a test that new_test.sh has begun."""
+        text = read(os.path.join(kernel.ROOT, "scripts/new_test.sh"))
+        texts = {**scripts(), "new.sh": text.split("END")[1]}
+        self.assertIn("require ", texts["new.sh"])
+        self.assertEqual(list(faults(texts, library_names())), [])
+
+    def test_listed(self):
+        """lib.sh's head names all."""
+        text = read(os.path.join(kernel.SELFTESTS, ALWAYS))
+        self.assertEqual(sorted([ALWAYS, *re.findall(r"^# (\w+\.sh)\t", text,
+                                                     re.M)]),
+                         library_names())
+
+    def test_mails(self):
+        """No mail comes before what it sources."""
+        texts = scripts()
+        for where in glob.glob(PATCHES + "/[0-9]*"):
+            with self.subTest(where):
+                self.assertEqual(list(late(where, texts)), [])
+
+    def test_faults_are_found(self):
+        """The check itself can fail."""
+        lib = 'check()\n{\n\ttrue\n}\n'
+        texts = {"lib.sh": lib, "a_lib.sh": "go()\n{\n\tcheck\n}\nLONG=1\n",
+                 "b_lib.sh": '. "${0%/*}/a_lib.sh"\nrun()\n{\n\tgo\n}\n'}
+        source = '. "${0%%/*}/%s"\n'
+        for test, wrong in (
+                ("check\n", None), ("go\n", "go is in a_lib.sh"),
+                ("echo $LONG\n", "LONG is in a_lib.sh"),
+                ('# go\ncheck "go"\n', None),
+                (source % "a_lib.sh" + "check\n", "uses nothing of a_lib.sh"),
+                (source % "b_lib.sh" + "run\ngo\n", None),
+                (source % "c_lib.sh" + "check\n", "there is no c_lib.sh")):
+            found = list(faults({**texts, "t.sh": source % "lib.sh" + test},
+                                texts))
+            self.assertEqual(len(found), wrong is not None, found)
+            if wrong:
+                self.assertIn(wrong, found[0])
+        self.assertIn("first", list(faults({**texts, "t.sh": "check\n"},
+                                           texts))[0])
+
+    def test_late_ones_are_found(self):
+        """Likewise."""
+        texts = {**scripts(), "kyber_iostats.sh": '. "${0%/*}/policy_lib.sh"'}
+        for where in glob.glob(PATCHES + "/[0-9]*"):
+            found = list(late(where, texts))
+            self.assertEqual(len(found), 1)
+            self.assertIn("kyber_iostats.sh comes without policy_lib.sh",
+                          found[0])

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# What the tests know of NVMe disks. BLOCK_PLUG_DEVS lists those (/dev/nvme0n1
+# ...) whose contents may be destroyed; all other disks are made for the tests.
+
+# disk_use DEV: what DEV or a partition of it is in use for, if anything: by
+# dm, and so by LVM, and by md as well, which all show as holders
+disk_use()
+{
+	local name="${1##*/}" part="^$1\(p[0-9][0-9]*\)\{0,1\}[[:space:]]" holder
+
+	if grep -q "$part" /proc/mounts; then
+		echo "mounted"
+	elif grep -q "$part" /proc/swaps; then
+		echo "swap space"
+	else
+		for holder in /sys/block/"$name"/holders/* \
+			      /sys/block/"$name"/"$name"*/holders/*; do
+			[ ! -e "$holder" ] || echo "used by ${holder##*/}"
+		done | head -n 1
+	fi
+}
+
+# Sets NVME to the names of the disks (nvme0n1 ...) that may be written.
+need_nvme()
+{
+	local dev use
+
+	NVME=
+	for dev in ${BLOCK_PLUG_DEVS-}; do
+		if [ ! -b "$dev" ] || [ ! -e "/sys/block/${dev##*/}/queue" ]; then
+			missing "BLOCK_PLUG_DEVS: $dev is no whole disk"
+		elif [ "${dev#/dev/nvme}" = "$dev" ]; then
+			missing "BLOCK_PLUG_DEVS: $dev is no NVMe disk"
+		else
+			use=$(disk_use "$dev")
+			if [ -n "$use" ]; then
+				missing "BLOCK_PLUG_DEVS: $dev is $use"
+			else
+				NVME="$NVME${NVME:+ }${dev##*/}"
+			fi
+		fi
+	done
+	[ -n "$NVME" ] || missing "BLOCK_PLUG_DEVS names no NVMe disk to use"
+}
+
+# For a test that can do without NVMe disks, but not tacitly.
+nvme_if_any()
+{
+	(
+		need_nvme
+		[ -n "$NVME" ] || note "NVMe left out: $MISSING" >&2
+		echo "$NVME"
+	)
+}
+
+# nvme_state_is CONTROLLER STATE
+nvme_state_is()
+{
+	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
+}
+
+# nvme_disk_at PCI_DEVICE: the name of the disk that is there now, if it is;
+# after a removal that may differ from before
+nvme_disk_at()
+{
+	local path
+
+	for path in "$1"/nvme/nvme*/nvme*n1; do
+		[ ! -e "$path/queue" ] || echo "${path##*/}"
+	done
+}
+
+is_nvme()
+{
+	[ "${1#nvme}" != "$1" ]
+}
+
+# ctrl_of DISK: nvme0n1 belongs to nvme0
+ctrl_of()
+{
+	echo "${1%n*}"
+}
+
+# doorbells_of DISK doorbells|commands: all I/O queues' together
+doorbells_of()
+{
+	awk -v what="$2" '$2 != 0 { n += what == "commands" ? $6 : $4 }
+		END { print n + 0 }' "$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells"
+}
