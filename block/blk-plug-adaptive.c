@@ -13,8 +13,8 @@
  *   difference is more than chance; after 8 the mean decides.
  * - If no size is better, park for 256 samples, then try again.  Wait for twice
  *   as long each time, up to 4096 samples.
- * - If a size that has won gets slower than what it won against, see what 32 does
- *   in 8 samples, and stay there if that is faster by 3%.
+ * - If a size gets slower, while parked, than what it won against, 8 samples of
+ *   32 follow.  If these are faster, by 3% beyond chance, 32 stays.
  * - If the time per request is off by a quarter in four samples in a row,
  *   beyond what it varies by, the load has changed: start anew.
  */
@@ -32,8 +32,7 @@ enum {
 	LARGEST		= BLK_PLUG_ADAPTIVE_MAX_GROUP,
 	ROUND_TRIPS	= 16,
 	MIN_EPOCH	= 512,
-	/* a sample of more than 32768 requests would take too long */
-	MAX_IN_FLIGHT	= 2048,
+	MAX_IN_FLIGHT	= 2048,		/* more would take too long */
 	MIN_PAIRS	= 3,
 	MAX_PAIRS	= 8,
 	MIN_PATIENCE	= 256,
@@ -63,15 +62,14 @@ static void plug_next(struct blk_plug_adaptive *a)
 		a->from == LARGEST ? most / 4 : 0,
 		most / 2,
 	};
-	int i = 0;
+	int i;
 
 	plug_use(a, a->from);
 	a->pairs = 0;
 	a->sum = 0;
 	a->squares = 0;
-	while (i < ARRAY_SIZE(sizes) && !(sizes[i] & ~a->tried))
-		i++;
-	a->trial = i < ARRAY_SIZE(sizes) ? sizes[i] : 0;
+	for (a->trial = 0, i = 0; !a->trial && i < ARRAY_SIZE(sizes); i++)
+		a->trial = sizes[i] & ~a->tried;
 	if (!a->trial) {
 		a->parked = a->patience;
 		a->patience = min(2 * a->patience, MAX_PATIENCE);
@@ -149,6 +147,8 @@ static void plug_learn(struct blk_plug_adaptive *a, u64 time)
 	}
 	a->dev = (7 * a->dev + abs_diff(time, a->time)) / 8;
 	a->time = (7 * a->time + time) / 8;
+	/* what is expected of a size rises with what it does */
+	a->promise = min(a->promise, a->time + a->time / 8);
 }
 
 /* Once may be chance; several in a row mean another load. */
@@ -160,7 +160,7 @@ static void plug_odd(struct blk_plug_adaptive *a)
 
 /*
  * Is a size that has won slower now than what it won against?  Either the load
- * has changed, or the size is slow in the long run alone, which no pair shows.
+ * has changed, or the size is slow only in the long run, which no pair shows.
  */
 static bool plug_slow(const struct blk_plug_adaptive *a)
 {
@@ -168,25 +168,26 @@ static bool plug_slow(const struct blk_plug_adaptive *a)
 	       a->time > a->promise + a->promise / 32 + a->dev;
 }
 
-/* How 32 does, for as long as a trial may last, tells which. */
-static void plug_in_doubt(struct blk_plug_adaptive *a, u64 time)
+/* Tell which, by samples of 32.  A pause in one of them is not its fault. */
+static void plug_look(struct blk_plug_adaptive *a, u64 time)
 {
-	a->sum += time;
+	a->sum += min(time, a->time + a->time / 4);
 	if (++a->pairs < MAX_PAIRS)
 		return;
+	/* plug_slow() has seen that the time is above the deviation */
 	if (a->sum < MAX_PAIRS * (31 * a->time / 32 - 3 * a->dev / 4)) {
 		a->from = LARGEST;
 		a->time = 0;
 	}
-	a->promise = a->time;
 	a->tried = 2 * LARGEST - 1;
+	a->promise = min(a->time, div_u64(a->sum, MAX_PAIRS));
 	plug_next(a);
 }
 
 static void plug_in_park(struct blk_plug_adaptive *a, u64 time)
 {
 	if (a->group != a->from) {
-		plug_in_doubt(a, time);
+		plug_look(a, time);
 	} else if (plug_slow(a)) {
 		plug_use(a, LARGEST);
 	} else if (!--a->parked) {

@@ -34,21 +34,23 @@ struct blk_plug_adaptive_sample {
  * @group:	requests that a plug sends out at a time, 1 to
  *		%BLK_PLUG_ADAPTIVE_MAX_GROUP
  * @from:	the best size so far
- * @trial:	the size that is compared with it; 0: parked
+ * @trial:	the size that is compared with it; 0: parked, or looking at 32
  * @tried:	bit mask of the sizes that have lost against @from
  * @fill:	mean number of requests that a plug sent out at a time
  * @settle:	the next sample covers a transition
  * @odd:	samples in a row that do not fit what was seen before
- * @pairs:	samples of @trial, each of which follows one of @from
+ * @pairs:	samples of @trial, each of which follows one of @from; in a look,
+ *		samples of 32
  * @delay:	samples until the first trial
  * @patience:	samples to park for the next time
  * @parked:	samples until the next trial
  * @epoch:	requests to send out until the next sample is due
  * @time:	mean time per request of @from, in ns / 256
  * @dev:	mean deviation from that
- * @promise:	the least @time that a size has won against; 0: none
+ * @promise:	@from is in doubt where @time is above this; 0: none
  * @last:	the last sample of @from, in ns / 256
- * @sum:	sum over the pairs of what @trial gains, in 1/65536
+ * @sum:	sum over the pairs of what @trial gains, in 1/65536; in a look,
+ *		of the times of 32, in ns / 256
  * @squares:	sum of the squares of that
  *
  * @group and @epoch are for the caller of blk_plug_adaptive_decide(); the rest

@@ -210,33 +210,66 @@ static void blk_plug_adaptive_test_patience(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run_until(test, &s, true), 4096 + 1);
 }
 
+struct promise_case {
+	const char *name;
+	u32 noise;	/* in 1/1000 */
+	u32 slower;	/* for so many samples, all sizes were */
+	u32 pause;	/* one sample in so many takes 10 times as long */
+};
+
+static const struct promise_case promise_cases[] = {
+	{ "steady" },
+	{ "in_noise", .noise = 80 },
+	{ "after_a_slow_phase", .noise = 10, .slower = 100 },
+	{ "with_pauses", .noise = 10, .pause = 20 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(promise, promise_cases, name);
+
 /*
  * Small groups may gain until they have spread commands that would come back in
- * step: in each trial, and never when it is over.
+ * step: in each trial, and no longer when it is over.
  */
 static void blk_plug_adaptive_test_promise(struct kunit *test)
 {
-	struct sim s = learnt(test);
+	const struct promise_case *c = test->param_value;
+	unsigned int seed, good = 0;
 
-	while (s.samples < AGAIN) {
-		s.parts[3] = s.a.trial ? 9200 : 11000;
-		run(test, &s, 1);
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct sim s = learnt(test);
+
+		prandom_seed_state(&s.rnd, SEED + seed);
+		s.time = 1800;
+		run(test, &s, c->slower);
+		s.time = 1500;
+		run(test, &s, WARM);
+		s.noise = c->noise;
+		s.of[ALWAYS] = 0;
+		while (s.samples < LONG) {
+			u32 i = s.samples;
+
+			s.parts[3] = s.a.trial ? 9200 : 11000;
+			s.time = c->pause && i % c->pause == 0 ? 15000 : 1500;
+			run(test, &s, 1);
+		}
+		good += s.of[ALWAYS];
 	}
-	KUNIT_EXPECT_GE(test, s.of[ALWAYS], AGAIN * 9 / 10);
+	KUNIT_EXPECT_GE(test, good, SEEDS * LONG * 7 / 10);
 }
 
-/* If all sizes get slower, what was best still is. */
+/* If all sizes get slower, what was best still is; but it is looked at. */
 static void blk_plug_adaptive_test_drift(struct kunit *test)
 {
 	struct sim s = learnt(test);
-	unsigned int i;
+	unsigned int i, looks = 0;
 
-	for (i = 0; i < 8; i++) {
-		run(test, &s, LONG / 8);
-		s.time = i % 2 ? 1500 : 1800;
+	for (i = 0; i < LONG; i++) {
+		s.time = i % 1000 < 500 ? 1800 : 1500;
+		run(test, &s, 1);
+		looks += !s.a.trial && s.a.group != s.a.from;
 	}
-	/* each time 32 is looked at, and is in one of the trials */
-	KUNIT_EXPECT_GE(test, s.of[ALWAYS], 8 + 1);
+	/* 8 samples of 32 and one that settles, in each slow phase */
+	KUNIT_EXPECT_EQ(test, looks, LONG / 1000 * 9);
 	KUNIT_EXPECT_GE(test, s.of[8], LONG * 9 / 10);
 }
 
@@ -384,7 +417,7 @@ static struct kunit_case blk_plug_adaptive_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_ends, ends_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_trial, trial_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_patience),
-	KUNIT_CASE(blk_plug_adaptive_test_promise),
+	KUNIT_CASE_PARAM(blk_plug_adaptive_test_promise, promise_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_drift),
 	KUNIT_CASE(blk_plug_adaptive_test_fill),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_odd, odd_gen_params),
