@@ -34,13 +34,13 @@ struct blk_plug_adaptive_sample {
  * @group:	requests that a plug sends out at a time, 1 to
  *		%BLK_PLUG_ADAPTIVE_MAX_GROUP
  * @from:	the best size so far
- * @trial:	the size that is compared with it; 0: parked, or looking at 32
+ * @trial:	the size that is compared with it; 0: none
  * @tried:	bit mask of the sizes that have lost against @from
  * @fill:	mean number of requests that a plug sent out at a time
  * @settle:	the next sample covers a transition
  * @odd:	samples in a row that do not fit what was seen before
- * @pairs:	samples of @trial, each of which follows one of @from; in a look,
- *		samples of 32
+ * @pairs:	samples of @trial, each of which follows one of @from; in a
+ *		look, samples of 32
  * @delay:	samples until the first trial
  * @patience:	samples to park for the next time
  * @parked:	samples until the next trial
