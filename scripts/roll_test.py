@@ -38,7 +38,8 @@ def tools():
     return (*laboratory.python_files(), *guest.into(
         "", os.path.join(laboratory.TOOLS, "plugroll"),
         os.path.join(laboratory.TOOLS, "plugtools"),
-        os.path.join(kernel.ROOT, "scripts/check/plugroll_guest.sh")))
+        os.path.join(kernel.ROOT, "scripts/check/plugroll_guest.sh"),
+        guest.TAP))
 
 
 def udev():

@@ -20,21 +20,9 @@ WORKLOADS=rand4k-s32,seq4k-s32,rand4k-qd1,libaio-rand4k-s32
 POLICIES="$(sed 's/[][]//g' $QUEUE/plug_policy) nomerges2"
 REPEAT=2
 TESTS=12
-test=0
-failed=0
 
-# result STATUS NAME
-result()
-{
-	test=$((test + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $test $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $test $2"
-		sed 's/^/# /' "$LOG"
-	fi
-}
+# shellcheck source-path=SCRIPTDIR source=../qemu/tap.sh
+. "${0%/*}/tap.sh"
 
 plugbench()
 {
@@ -238,5 +226,5 @@ interrupted TERM
 killed
 refuse_write
 refuse_mounted
-[ $test = $TESTS ] || echo "# $test of $TESTS tests ran"
-[ $failed = 0 ] && [ $test = $TESTS ]
+[ $N = $TESTS ] || echo "# $N of $TESTS tests ran"
+[ $FAILED = 0 ] && [ $N = $TESTS ]

@@ -50,6 +50,10 @@ def initramfs():
     return path
 
 
+# What a script that reports in TAP sources.
+TAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tap.sh")
+
+
 def into(directory, *paths):
     """SRC:DST of files for a directory of a guest."""
     return tuple("%s:%s/%s" % (path, directory, os.path.basename(path))

@@ -11,28 +11,9 @@
 MODULES=${1:-${MODULES:-/modules}}
 CONFIG=/sys/kernel/config/ssd_model
 STATS=/sys/kernel/debug/ssd_model/t/stats
-N=0
-FAILED=0
 
-verdict()
-{
-	N=$((N + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $N $2"
-	else
-		echo "not ok $N $2"
-		FAILED=1
-	fi
-}
-
-# check NAME COMMAND...
-check()
-{
-	title=$1
-	shift
-	"$@"
-	verdict $? "$title"
-}
+# shellcheck source-path=SCRIPTDIR source=../qemu/tap.sh
+. "${0%/*}/tap.sh"
 
 # up [ATTRIBUTE=VALUE...]: the device t, without an elevator
 up()
@@ -473,11 +454,11 @@ kunit()
 	insmod "$MODULES/ssd_model.ko" || exit 1
 	insmod "$MODULES/ssd_model_kunit.ko"
 	grep -q '^    1\.\.' $results
-	verdict $? "kunit ran"
+	result $? "kunit ran"
 	grep '^    ok\|^    not ok' $results >/tmp/kunit
 	while read -r word rest; do
 		[ "$word" = ok ]
-		verdict $? "kunit ${rest##* }"
+		result $? "kunit ${rest##* }"
 	done </tmp/kunit
 }
 

@@ -37,7 +37,7 @@ TOOLS = os.path.join(kernel.ROOT, "tools/block")
 def model_files(variant):
     """The modules and their test, for a guest."""
     return guest.into("/modules", *kernel.model(variant)) + guest.into(
-        "", os.path.join(kernel.MODEL, "test.sh"))
+        "", os.path.join(kernel.MODEL, "test.sh"), guest.TAP)
 
 
 def python_files():
@@ -60,7 +60,7 @@ def python_files():
 def plugbench_files(_variant):
     """plugbench, what it needs, and its test, for a guest."""
     return (*python_files(), *guest.into(
-        "", os.path.join(BENCH, "plugbench_guest.sh"),
+        "", os.path.join(BENCH, "plugbench_guest.sh"), guest.TAP,
         os.path.join(TOOLS, "plugbench"),
         os.path.join(TOOLS, "plugtools")))
 

@@ -12,30 +12,9 @@ set -u
 DISK=nvme0n1
 LOG=/tmp/plugroll.log
 RULES=/etc/udev/rules.d/65-plugroll.rules
-N=0
-FAILED=0
 
-# result STATUS NAME
-result()
-{
-	N=$((N + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $N $2"
-	else
-		FAILED=1
-		sed 's/^/# /' "$LOG"
-		echo "not ok $N $2"
-	fi
-}
-
-# check NAME COMMAND...
-check()
-{
-	title=$1
-	shift
-	"$@"
-	result $? "$title"
-}
+# shellcheck source-path=SCRIPTDIR source=../../lab/qemu/tap.sh
+. "${0%/*}/tap.sh"
 
 mode()
 {
