@@ -24,6 +24,13 @@ die()
 	exit 1
 }
 
+# make_xfs DISK
+make_xfs()
+{
+	[ -d /sys/module/xfs ] || insmod $MODULES/xfs.ko >&2 || return 1
+	mkfs.xfs -q -f -K "$1" >&2
+}
+
 # The disks of all devices.
 find_disks()
 {

@@ -109,7 +109,7 @@ fio_xfs()
 		echo 20 >/proc/sys/vm/dirty_ratio
 		;;
 	esac
-	mkfs.xfs -q -f -K "$disk" >&2 || return 1
+	make_xfs "$disk" || return 1
 	mount -t xfs "$disk" /mnt || return 1
 	words=$(run_fio --directory=/mnt "$@") || return 1
 	umount /mnt || return 1

@@ -125,10 +125,19 @@ def programs_of(workload):
     return list(getattr(workload, "programs", ()))
 
 
-def guest_files(modules, numbered):
+def modules(variant, cells):
+    """Those that the cells of a kernel need, built."""
+    found = kernel.model(variant)
+    if any("mkfs.xfs" in programs_of(c.WORKLOADS[cell.workload])
+           for cell in cells):
+        found.append(kernel.xfs(variant))
+    return found
+
+
+def guest_files(loaded, numbered):
     """What a guest needs besides the initramfs."""
     files = [*guest.into("", *(os.path.join(HERE, part) for part in PARTS)),
-             *guest.into("/modules", *modules)]
+             *guest.into("/modules", *loaded)]
     for program in dict.fromkeys(
             name for _, cell in numbered
             for name in programs_of(c.WORKLOADS[cell.workload])):
@@ -191,8 +200,10 @@ class Lab:
         self.fio = {}
         self.machines = []
         self.lock = threading.Lock()
-        names = list(dict.fromkeys(cell.kernel for cell in wanted))
-        self.modules = {name: kernel.model(c.BUILDS[name]) for name in names}
+        self.modules = {
+            name: modules(c.BUILDS[name],
+                          [cell for cell in wanted if cell.kernel == name])
+            for name in dict.fromkeys(cell.kernel for cell in wanted)}
         if any(isinstance(c.WORKLOADS[cell.workload], foreign.Watched)
                for cell in wanted):
             prepare_loads()

@@ -128,7 +128,7 @@ def draw(found):
 
 # One of each kind: what is checked of them does not hang on speed.
 SHORT = ["fio-rand4k-s32", "fio-seq4k-s32", "tio-rand4k-s32",
-         "xfs-rand4k-s32", "db-readrandom"]
+         "ext4-rand4k-s32", "db-readrandom"]
 # At most so many requests of an I/O where all are neighbours.
 MERGED = 0.1
 

@@ -58,7 +58,7 @@ make_files()
 {
 	case $1 in
 	ext4) mkfs.ext4 -q -F -E nodiscard "/dev/$(disk)" >&2 ;;
-	xfs) mkfs.xfs -q -f -K "/dev/$(disk)" >&2 ;;
+	xfs) make_xfs "/dev/$(disk)" ;;
 	esac && mount -t "$1" "/dev/$(disk)" $FILES
 }
 
