@@ -183,8 +183,8 @@ def main():
             made += kernel_packages(args.flavour, args.form)
         if args.form == "deb":
             lint(made)
-        for path in made:
-            print(shown(path))
+        for path in made:       # apt takes what has no ./ for a package's name
+            print(os.path.join(".", shown(path)))
 
 
 if __name__ == "__main__":
