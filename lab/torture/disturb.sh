@@ -378,6 +378,13 @@ has_no_cache()
 	grep -q "no cache" /sys/block/bcache0/bcache/state
 }
 
+# Some time passes between the state that has_no_cache() reads and the end of
+# the detachment.
+attach_cache()
+{
+	(echo "$1" >/sys/block/bcache0/bcache/attach) 2>/dev/null
+}
+
 # The cache goes when all that is dirty in it is on the disk.
 disturb_bcache()
 {
@@ -394,7 +401,7 @@ disturb_bcache()
 		try 1 $bcache/detach
 		wait_for 120 has_no_cache || break
 		pause 500
-		echo "$uuid" >$bcache/attach || found "no cache attached"
+		wait_for 30 attach_cache "$uuid" || break
 		echo 10 >$bcache/writeback_percent
 	done
 	did cache_detaches $N

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Whose are the data races that KCSAN reports: the series', or the kernel's?
+And which cycle of locks does lockdep find in the unpatched kernel, too?
 
 A race is the series' if it happens in a function that the series adds or
 changes, or in something that a function of its new files calls directly. Not if
@@ -17,13 +18,22 @@ ACCESS = re.compile(r"^(?:read|write|assert|race)\b.* (?:to|at|of) ")
 HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 # A function's head at the start of a line: its name precedes the bracket.
 HEAD = re.compile(r"^[A-Za-z_][\w\s*]*?\b(\w+)\(")
-# Of which functions, and what it is in.
+# Of which functions, how many bytes, and what they are.
 KNOWN = {
-    frozenset({"blk_mq_dispatch_rq_list"}):
-        "blk_mq_hw_ctx::dispatch_busy, an average that nobody locks",
-    frozenset({"blk_account_io_start", "kthread_is_per_cpu"}):
-        "task_struct::flags: its owner sets PF_BLOCK_TS, others read flags",
+    frozenset({"blk_mq_dispatch_rq_list"}): (
+        4, "blk_mq_hw_ctx::dispatch_busy, an average that nobody locks"),
+    frozenset({"blk_account_io_start", "kthread_is_per_cpu"}): (
+        4, "task_struct::flags: its owner sets PF_BLOCK_TS, others read flags"),
+    frozenset({"bio_endio", "blk_mq_submit_bio"}): (
+        2, "bio::bi_flags of a bio that was split: what is left is marked "
+        "BIO_QOS_THROTTLED, and the end of its first part reads BIO_CHAIN"),
 }
+CYCLE = "WARNING: possible circular locking dependency detected"
+# blkg_conf_prep() allocates memory under blkcg_mutex, which setting a first
+# limit takes while the queue is frozen, where nothing may be reclaimed.
+KNOWN_CYCLE = re.compile(
+    r"trying to acquire lock:\n.*\(fs_reclaim\).*(?:\n.*){1,3}"
+    r"blkcg_mutex\).* blkg_conf_prep\+")
 NO_FUNCTION = {"if", "for", "while", "switch", "return", "sizeof"}
 
 
@@ -50,7 +60,8 @@ class Race:
 
     def is_ours(self, ours):
         """See the top of this file."""
-        if frozenset(self.names) in KNOWN:
+        size, _ = KNOWN.get(frozenset(self.names), (0, ""))
+        if size and any(" of %d bytes " % size in line for line in self.lines):
             return False
         if any(ours.has(name) for name in self.names):
             return True
@@ -104,6 +115,16 @@ def split_console(console):
         elif not text.startswith("kcsan: "):    # how it is configured
             rest.append(line)
     return races, "\n".join(rest + take_report(report or [], races))
+
+
+def without_known_cycle(console):
+    """The console without lockdep's report of KNOWN_CYCLE, which is its last:
+    it checks no locks from then on, in that guest."""
+    before, found, report = console.partition(CYCLE)
+    trace, end, after = report.partition("</TASK>")
+    if not (found and end and KNOWN_CYCLE.search(trace)):
+        return console
+    return before.rpartition("\n")[0] + after
 
 
 # --- which functions are the series' ---------------------------------------

@@ -358,7 +358,7 @@ class Lane:
         self.tally.add_races(found, self.ours)
         if self.tally.races:
             return self.tally.races[0].title
-        return boot.first_warning(rest)
+        return boot.first_warning(races.without_known_cycle(rest))
 
     def run_guest(self, seconds):
         """One guest; what it came to is in the tally."""
