@@ -250,6 +250,24 @@ class Recover(Case):
             self.assertEqual(process.wait(), -9)
 
 
+class Guard(unittest.TestCase):
+    """Who puts back what a killed program has set."""
+
+    def test_own_session(self):
+        """Once it is there, what kills the program's group misses it."""
+        begin = os.setsid
+
+        def slowly():
+            time.sleep(.3)
+            begin()
+
+        with mock.patch("os.setsid", slowly):
+            guard = journal.Guard(lambda: None)
+        session = os.getsid(guard.pid)
+        guard.close()
+        self.assertEqual(session, guard.pid)
+
+
 class Lock(Case):
     """One program at a time."""
 

@@ -362,11 +362,16 @@ class Guard:
 
     def __init__(self, killed):
         end, self.pipe = os.pipe()
+        ready, on_guard = os.pipe()
         self.pid = os.fork()
         if not self.pid:
             os.close(self.pipe)
-            stand_guard(end, killed)
+            os.close(ready)
+            stand_guard(end, on_guard, killed)
         os.close(end)
+        os.close(on_guard)
+        os.read(ready, 1)       # until then, what kills our group kills it, too
+        os.close(ready)
 
     def close(self):
         """Not needed any more."""
@@ -376,12 +381,13 @@ class Guard:
         os.waitpid(self.pid, 0)
 
 
-def stand_guard(pipe, killed):
-    """The child's life."""
+def stand_guard(pipe, on_guard, killed):
+    """The child's life; on_guard ends once it has begun."""
     try:
         os.setsid()
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+        os.close(on_guard)
         if not os.read(pipe, 1):
             killed()
     finally:
