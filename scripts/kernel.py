@@ -410,9 +410,10 @@ def build_locked(variant):
 def module_source(source, where):
     """A directory of links to the sources of a module: make's argument that
     builds it there. Kernels before 6.13 do not know MO= for that."""
-    os.makedirs(where, exist_ok=True)
-    for path in glob.glob(source + "/*.[ch]") + [source + "/Makefile"]:
-        link = os.path.join(where, os.path.basename(path))
+    for path in (glob.glob(source + "/**/*.[ch]", recursive=True)
+                 + [source + "/Makefile"]):
+        link = os.path.join(where, os.path.relpath(path, source))
+        os.makedirs(os.path.dirname(link), exist_ok=True)
         if not os.path.exists(link):
             if os.path.lexists(link):   # the source was elsewhere
                 os.unlink(link)
@@ -438,10 +439,10 @@ def xfs(variant):
     where = os.path.join(output(variant), "xfs")
     with common.locked(os.path.join(BUILD, ".lock-xfs")), common.clock(
             lambda seconds: "XFS for the %s kernel, %d s" % (variant, seconds)):
-        quiet(["cp", "-rsfT", os.path.join(VARIANTS[variant][0], "fs/xfs"),
-               where], "XFS")
-        quiet(variant_command(variant, "M=" + where, "CONFIG_XFS_FS=m",
-                              "modules"), "XFS for the %s kernel" % variant)
+        source = os.path.join(VARIANTS[variant][0], "fs/xfs")
+        quiet(variant_command(variant, module_source(source, where),
+                              "CONFIG_XFS_FS=m", "modules"),
+              "XFS for the %s kernel" % variant)
     return os.path.join(where, "xfs.ko")
 
 

@@ -125,19 +125,16 @@ def programs_of(workload):
     return list(getattr(workload, "programs", ()))
 
 
-def modules(variant, cells):
-    """Those that the cells of a kernel need, built."""
-    found = kernel.model(variant)
-    if any("mkfs.xfs" in programs_of(c.WORKLOADS[cell.workload])
-           for cell in cells):
-        found.append(kernel.xfs(variant))
-    return found
+def needs_xfs(wanted):
+    """Whether any of the cells does."""
+    return any("mkfs.xfs" in programs_of(c.WORKLOADS[cell.workload])
+               for cell in wanted)
 
 
-def guest_files(loaded, numbered):
+def guest_files(modules, numbered):
     """What a guest needs besides the initramfs."""
     files = [*guest.into("", *(os.path.join(HERE, part) for part in PARTS)),
-             *guest.into("/modules", *loaded)]
+             *guest.into("/modules", *modules)]
     for program in dict.fromkeys(
             name for _, cell in numbered
             for name in programs_of(c.WORKLOADS[cell.workload])):
@@ -200,10 +197,11 @@ class Lab:
         self.fio = {}
         self.machines = []
         self.lock = threading.Lock()
-        self.modules = {
-            name: modules(c.BUILDS[name],
-                          [cell for cell in wanted if cell.kernel == name])
-            for name in dict.fromkeys(cell.kernel for cell in wanted)}
+        names = list(dict.fromkeys(cell.kernel for cell in wanted))
+        self.modules = {name: kernel.model(c.BUILDS[name]) for name in names}
+        if needs_xfs(wanted):
+            for name in names:
+                self.modules[name].append(kernel.xfs(c.BUILDS[name]))
         if any(isinstance(c.WORKLOADS[cell.workload], foreign.Watched)
                for cell in wanted):
             prepare_loads()
