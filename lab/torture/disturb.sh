@@ -378,13 +378,6 @@ has_no_cache()
 	grep -q "no cache" /sys/block/bcache0/bcache/state
 }
 
-# Some time passes between the state that has_no_cache() reads and the end of
-# the detachment.
-attach_cache()
-{
-	(echo "$1" >/sys/block/bcache0/bcache/attach) 2>/dev/null
-}
-
 # The cache goes when all that is dirty in it is on the disk.
 disturb_bcache()
 {
@@ -398,10 +391,11 @@ disturb_bcache()
 		pause 1500
 		# as fast as it can
 		echo 0 >$bcache/writeback_percent
-		try 1 $bcache/detach
+		echo 1 >$bcache/detach
 		wait_for 120 has_no_cache || break
 		pause 500
-		wait_for 30 attach_cache "$uuid" || break
+		# the state says so some time before the detachment is over
+		wait_for 30 try "$uuid" $bcache/attach || break
 		echo 10 >$bcache/writeback_percent
 	done
 	did cache_detaches $N
