@@ -257,7 +257,10 @@ int blk_plug_loop_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-/* A number pins the group size, 0 releases it. */
+/*
+ * A number pins the group size, 0 releases it.  This file goes before CPUs are
+ * mapped to hardware queues anew, so no reference to the queue is needed.
+ */
 ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos)
 {

@@ -86,13 +86,12 @@ void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason)
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_stat_flush);
 
 void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
-			      enum blk_plug_stat_id reason, unsigned int nr)
+			      enum blk_plug_stat_id reason)
 {
 	if (blk_plug_stat_counts(data->q))
-		trace_blk_plug_stat_no_batch(data->hctx, data->nr_tags, nr,
+		trace_blk_plug_stat_no_batch(data->hctx, data->nr_tags,
 					     blk_plug_stat_rows[reason]);
-	if (!nr)
-		__blk_plug_stat(data->hctx, reason, 1);
+	__blk_plug_stat(data->hctx, reason, 1);
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_stat_no_batch);
 
@@ -126,9 +125,9 @@ void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_free_hctx);
 
 /*
- * Wait while the queue is frozen, but not if the disk goes: that waits until
- * nobody writes to its files.  Nobody else does who freezes a queue: what goes
- * with a hardware queue are the files of hctx<N>.
+ * Wait while the queue is frozen, but not if the disk goes: its removal freezes
+ * the queue and waits for writers of this file.  No other freeze does: with a
+ * hardware queue only the files of hctx<N> go.
  */
 static int blk_plug_stat_enter(struct request_queue *q)
 {

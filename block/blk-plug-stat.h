@@ -68,7 +68,7 @@ DECLARE_STATIC_KEY_FALSE(blk_plug_stat_key);
 
 void __blk_plug_stat_flush(struct blk_plug *plug, enum blk_plug_stat_id reason);
 void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
-			      enum blk_plug_stat_id reason, unsigned int nr);
+			      enum blk_plug_stat_id reason);
 
 /* A branch that is patched out until some queue is counted. */
 static __always_inline bool blk_plug_stat_on(void)
@@ -119,22 +119,21 @@ static __always_inline void blk_plug_stat_flush(struct blk_plug *plug,
 }
 
 /**
- * blk_plug_stat_no_batch - a plug did not get the tags that it wanted
+ * blk_plug_stat_no_batch - a plug wanted several tags at once, and gets none
  * @data: what it wanted
  * @reason: one of %BLK_PLUG_STAT_NO_BATCH_SHARED ...
  *	%BLK_PLUG_STAT_NO_BATCH_SCHEDULER
- * @nr: how many it got, of which the trace event tells; counted if 0
  *
  * Context: Process context.
- * Return: @nr
+ * Return: 0
  */
 static __always_inline unsigned int
 blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
-		       enum blk_plug_stat_id reason, unsigned int nr)
+		       enum blk_plug_stat_id reason)
 {
 	if (blk_plug_stat_on())
-		__blk_plug_stat_no_batch(data, reason, nr);
-	return nr;
+		__blk_plug_stat_no_batch(data, reason);
+	return 0;
 }
 
 /**

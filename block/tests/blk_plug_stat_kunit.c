@@ -109,7 +109,7 @@ static const struct why_case why_cases[] = {
 	{ "not_shared_and_used", .wanted = 32, .used = 32, .depth = 1024,
 	  .active = 1000, .got = 32, .why = NONE },
 	{ "last_plug_used_one", .wanted = 32, .used = 1, .depth = 1024,
-	  .why = NONE },
+	  .got = 1, .why = NONE },
 	{ "reserved", .wanted = 32, .used = 32, .depth = 1024,
 	  .flags = BLK_MQ_REQ_RESERVED, .why = NONE },
 	{ "elevator_limits", .wanted = 32, .used = 32, .depth = 1024,

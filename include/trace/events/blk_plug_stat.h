@@ -8,30 +8,28 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
-/* A plug wanted several tags, and got none at once, or fewer. */
+/* A plug that still expects @ios I/Os wanted several tags, and got none. */
 TRACE_EVENT(blk_plug_stat_no_batch,
-	    TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int wanted,
-		     unsigned int got, const char *reason),
-	    TP_ARGS(hctx, wanted, got, reason),
+	    TP_PROTO(const struct blk_mq_hw_ctx *hctx, unsigned int ios,
+		     const char *reason),
+	    TP_ARGS(hctx, ios, reason),
 
 	    TP_STRUCT__entry(__field(dev_t,		dev)
 			     __field(unsigned int,	hctx)
-			     __field(unsigned int,	wanted)
-			     __field(unsigned int,	got)
+			     __field(unsigned int,	ios)
 			     __string(reason,		reason)
 	    ),
 
 	    TP_fast_assign(__entry->dev = hctx->queue->disk ?
 				disk_devt(hctx->queue->disk) : 0;
 			   __entry->hctx = hctx->queue_num;
-			   __entry->wanted = wanted;
-			   __entry->got = got;
+			   __entry->ios = ios;
 			   __assign_str(reason);
 	    ),
 
-	    TP_printk("%d,%d hctx=%u wanted=%u got=%u reason=%s",
+	    TP_printk("%d,%d hctx=%u ios=%u reason=%s",
 		      MAJOR(__entry->dev), MINOR(__entry->dev), __entry->hctx,
-		      __entry->wanted, __entry->got, __get_str(reason))
+		      __entry->ios, __get_str(reason))
 );
 
 #endif

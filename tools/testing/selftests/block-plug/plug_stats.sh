@@ -131,7 +131,7 @@ why_no_batch()
 	expect_count "tags of batches" "$(stats bpwhy tags_batched)" 0 0
 	expect_count "no_batch_$reason" "$refused" $N $((BATCH * N))
 	expect_count "events for them" "$(grep -c \
-		"no_batch:.* wanted=.* got=0 reason=no_batch_$reason" \
+		"no_batch:.* ios=.* reason=no_batch_$reason" \
 		"$TMP/trace")" "$refused" "$refused"
 	trace_stop
 	null_remove bpwhy

@@ -35,10 +35,19 @@ sleeps()
 }
 
 require root profiler plug_load null_blk
-plan 3
-null_create bp0 || ktap_exit_fail_msg "cannot create the disk"
-for size in 3 32 128; do
-	echo 1 >/proc/sys/vm/drop_caches
-	check "buffered reads, $size per io_submit()" sleeps $size
+# a timer completes, or "never" would find each page at once, and not sleep
+null_create bp0 irqmode=2 completion_nsec=10000 ||
+	ktap_exit_fail_msg "cannot create the disk"
+policy=/sys/block/bp0/queue/plug_policy
+# "never" leaves the plug empty: that it sleeps must count all the same
+modes=always
+[ ! -e $policy ] || modes="always never"
+plan $((3 * $(echo "$modes" | wc -w)))
+for mode in $modes; do
+	[ ! -e $policy ] || set_attr $policy "$mode"
+	for size in 3 32 128; do
+		echo 1 >/proc/sys/vm/drop_caches
+		check "$mode: buffered reads, $size per io_submit()" sleeps $size
+	done
 done
 finish
