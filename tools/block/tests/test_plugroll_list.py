@@ -83,6 +83,17 @@ class ListTest(rolltree.Tree):
             self.assertIn(text, row["evidence"][0])
             shutil.rmtree(self.path("sys/block/nvme0n1"))
 
+    def test_try_of_virtual_disk(self):
+        """Its doorbells are a guess; not so that a scheduler rules."""
+        self.write(disklist.TRIES, json.dumps({"eui.nvme0n1": {"adaptive": {
+            "status": "held", "date": "2026-11-01", "figures": {
+                "iops": {"change": 3, "low": 2, "high": 4}}}}}))
+        for scheduler, mode in (("[none]", "adaptive"),
+                                ("none [kyber]", "always")):
+            self.assertEqual(self.recommended(
+                device__model="QEMU NVMe Ctrl",
+                queue__scheduler=scheduler)[0], mode)
+
     def note(self, *names):
         """What came of a try of disks on "never"."""
         disklist.note_try({"mode": "never", "disks": {name: {

@@ -110,7 +110,7 @@ class Gain(faketree.Tree):
             "likely", "100% of its I/Os are random and leave in plugs of 4 or "
             "more (16.0 on average); nvme0n1 has 8.0 in flight while busy, "
             "and CPU 1, which submits most, is 30% busy: the disk waits for "
-            "plugs, so latency is the limit"))
+            "plugs, so latency is the limit, where adaptive gains"))
 
     def test_cpu(self):
         """The CPU that submits is busy, however much is in flight; another
@@ -118,7 +118,8 @@ class Gain(faketree.Tree):
         self.machine(cpu=95, flight=300)
         word, why = self.gain(random(100, 16))
         self.assertEqual(word, "likely")
-        self.assertIn("95% busy: the CPU is the limit", why)
+        self.assertIn("95% busy: the CPU is the limit, where every mode gains",
+                      why)
 
     def test_disk(self):
         """Much in flight, and an idle CPU."""
@@ -133,7 +134,20 @@ class Gain(faketree.Tree):
         for merged in True, False:
             self.assertEqual(self.gain(sequential(100, 16, merged)), (
                 "unlikely", "only 0% of its I/Os are random and leave in "
-                "plugs of 4 or more"))
+                "plugs of 4 or more, and CPU 1, which submits most, is 30% "
+                "busy"))
+
+    def test_sequential_cpu(self):
+        """The kernel takes no tags for what merges: plugs of 4 or more gain,
+        whatever is in them; those of 3 do not, nor does I/O without any."""
+        self.machine(cpu=95, flight=300)
+        for merged in True, False:
+            self.assertEqual(self.gain(sequential(100, 16, merged))[0],
+                             "likely")
+            self.assertEqual(self.gain(sequential(400, 3, merged))[0],
+                             "unlikely")
+        alone = random(1100, 1).replace(UNPLUG % 1, "")
+        self.assertEqual(self.gain(alone + UNPLUG % 1)[0], "unlikely")
 
     def test_small_plugs(self):
         """Of three, and of four; I/O without a plug joins none."""

@@ -143,14 +143,15 @@ def advise(disk, known):
     Worth a try is what only the load speaks for.  Best is what a try on this
     disk has shown to be better, or "always" where no other mode can be.
     """
-    why = fallback(disk) or costly_doorbell(disk)
     tried = known.get(try_key(disk), {}) if known else {}
     said = [try_text(*item) for item in tried.items()]
+    why = fallback(disk)
+    better = [mode for mode, one in tried.items() if is_better(one)]
+    if better and not why:
+        return advice(best=better[-1]), said
+    why = why or costly_doorbell(disk)
     if why:
         return advice(best="always"), [why] + said
-    better = [mode for mode, one in tried.items() if is_better(one)]
-    if better:
-        return advice(best=better[-1]), said
     mode, evidence = by_load(disk)
     if tried.get(mode, {}).get("status") == "tripped":
         mode = "always"

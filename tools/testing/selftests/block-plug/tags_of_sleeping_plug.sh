@@ -35,8 +35,9 @@ sleeps()
 }
 
 require root profiler plug_load null_blk
-# a timer completes, or "never" would find each page at once, and not sleep
-null_create bp0 irqmode=2 completion_nsec=10000 ||
+# A timer completes, or "never" would find each page at once, and not sleep; late
+# enough for a CPU that is slow, or is taken away for a while.
+null_create bp0 irqmode=2 completion_nsec=500000 ||
 	ktap_exit_fail_msg "cannot create the disk"
 policy=/sys/block/bp0/queue/plug_policy
 # "never" leaves the plug empty: that it sleeps must count all the same
