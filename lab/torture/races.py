@@ -29,11 +29,15 @@ KNOWN = {
         "BIO_QOS_THROTTLED, and the end of its first part reads BIO_CHAIN"),
 }
 CYCLE = "WARNING: possible circular locking dependency detected"
-# blkg_conf_prep() allocates memory under blkcg_mutex, which setting a first
-# limit takes while the queue is frozen, where nothing may be reclaimed.
+# Setting a first limit allocates memory under a mutex that others take, or it
+# takes itself, while the queue is frozen, where nothing may be reclaimed:
+# blkg_conf_prep() under blkcg_mutex, and blk_throtl_init() under rq_qos_mutex,
+# which ioc_qos_write() takes.
 KNOWN_CYCLE = re.compile(
     r"trying to acquire lock:\n.*\(fs_reclaim\).*(?:\n.*){1,3}"
-    r"blkcg_mutex\).* blkg_conf_prep\+")
+    r"blkcg_mutex\).* blkg_conf_prep\+|"
+    r"trying to acquire lock:\n.*rq_qos_mutex\).* ioc_qos_write\+"
+    r"(?s:.*)\(fs_reclaim\)(?:.*\n){1,5}.* blk_throtl_init\+")
 NO_FUNCTION = {"if", "for", "while", "switch", "return", "sizeof"}
 
 
