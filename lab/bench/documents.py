@@ -139,6 +139,12 @@ def paragraph(text):
     return textwrap.wrap(text.replace("*", "\\*"), 80)
 
 
+def literal(line):
+    """A line of a literal block, folded."""
+    return textwrap.wrap(line, 80, initial_indent="  ",
+                         subsequent_indent="    ")
+
+
 def of_suite(name, kept):
     """A section of the page."""
     lines = ["", "Suite %s" % name, "~" * (6 + len(name)), "",
@@ -147,7 +153,8 @@ def of_suite(name, kept):
         lines += ["**%s**" % profile, "",
                   *choices_table(ordered(rows, "workload")), ""]
     if kept["details"]:
-        lines += ["::", "", *("  " + line for line in kept["details"]), ""]
+        lines += ["::", "", *(part for line in kept["details"]
+                              for part in literal(line)), ""]
     return [*lines, "Measured at %s." % kept["commit"]]
 
 

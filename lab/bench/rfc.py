@@ -17,10 +17,7 @@ TABLES = {("gen4", "seq128k-s32"): (50100, 50133, 50125),
 COLUMNS = [("plug", "unpatched", "always"),
            ("no merge", "unpatched", "nomerges2"),
            ("no plug", "unpatched", "noplug"),
-           *([("rfcera", ERA, "always")] if ERA == "rfcera" else []),
-           ("never", "patched", "never"),
-           ("seq-small", "patched", "seq-small"),
-           ("adaptive", "patched", "adaptive")]
+           *([("rfcera", ERA, "always")] if ERA == "rfcera" else [])]
 # By how many points a prediction may differ before we call it a miss, of
 # random and of sequential reads; set before anything was measured.
 WITHIN = {"rand4k-s32": 0.5, "seq128k-s32": 1.1}
