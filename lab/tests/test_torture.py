@@ -50,7 +50,9 @@ CYCLE_OF_IOCOST = """a
 [    2.000000] -> #1 (fs_reclaim){+.+.}-{0:0}:
 [    2.000000]        fs_reclaim_acquire+0xc2/0x110
 [    2.000000]        __kmalloc_cache_node_noprof+0x5e/0x5a0
-[    2.000000]        blk_throtl_init+0xa5/0x5e0
+[    2.000000]        blk_iocost_init+0x4b/0x870
+[    2.000000]        ioc_cost_model_write+0x582/0x8c0
+[    2.000000]        cgroup_file_write+0x193/0x730
 [    2.000000]
 [    2.000000] -> #0 (&q->rq_qos_mutex){+.+.}-{4:4}:
 [    2.000000]  <TASK>
@@ -268,7 +270,7 @@ class Races(unittest.TestCase):
         end; of others, nothing does."""
         for text, name in ((CYCLE, "blkg_conf_prep"),
                            (CYCLE_OF_IOCOST, "ioc_qos_write"),
-                           (CYCLE_OF_IOCOST, "blk_throtl_init")):
+                           (CYCLE_OF_IOCOST, "cgroup_file_write")):
             self.assertEqual(races.without_known_cycle(text), "a\nb")
             other = text.replace(name, "blk_plug_policy_set")
             self.assertEqual(races.without_known_cycle(other), other)

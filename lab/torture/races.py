@@ -31,13 +31,14 @@ KNOWN = {
 CYCLE = "WARNING: possible circular locking dependency detected"
 # Setting a first limit allocates memory under a mutex that others take, or it
 # takes itself, while the queue is frozen, where nothing may be reclaimed:
-# blkg_conf_prep() under blkcg_mutex, and blk_throtl_init() under rq_qos_mutex,
-# which ioc_qos_write() takes.
+# blkg_conf_prep() under blkcg_mutex; blk_throtl_init() or blk_iocost_init(),
+# called by a write to a cgroup's file, under rq_qos_mutex, which ioc_qos_write()
+# takes.
 KNOWN_CYCLE = re.compile(
     r"trying to acquire lock:\n.*\(fs_reclaim\).*(?:\n.*){1,3}"
     r"blkcg_mutex\).* blkg_conf_prep\+|"
     r"trying to acquire lock:\n.*rq_qos_mutex\).* ioc_qos_write\+"
-    r"(?s:.*)\(fs_reclaim\)(?:.*\n){1,5}.* blk_throtl_init\+")
+    r"(?s:.*)\(fs_reclaim\)(?:.*\n){1,8}.* cgroup_file_write\+")
 NO_FUNCTION = {"if", "for", "while", "switch", "return", "sizeof"}
 
 
