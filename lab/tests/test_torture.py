@@ -58,6 +58,17 @@ CYCLE_OF_IOCOST = """a
 [    2.000000]  <TASK>
 [    2.000000]  </TASK>
 b"""
+LEAK = """a
+[    2.0][   T12] BUG: workqueue leaked atomic, lock or RCU: kworker/u8:3[12]
+[    2.0][   T12]      preempt=0x00000000 lock=0->2 RCU=0->0 workfn=async_run
+[    2.0][   T12] 2 locks held by kworker/u8:3/12:
+[    2.0][   T12]  #0: f0 (&q->q_usage_counter), at: nvme_start_freeze+0x5/0x9
+[    2.0][   T12]  #1: f1 (&q->q_usage_counter), at: nvme_start_freeze+0x5/0x9
+[    2.0][   T12] CPU: 0 UID: 0 PID: 12 Comm: kworker/u8:3
+[    2.0][   T12] Call Trace:
+[    2.0][   T12]  <TASK>
+[    2.0][   T12]  </TASK>
+b"""
 OURS = races.Ours(frozenset({"blk_plug_loop_flush", "caller"}),
                   frozenset({"blk_mq_submit_bio"}))
 TITLES = races.Ours(OURS.new - {"caller"}, OURS.changed)
@@ -276,6 +287,26 @@ class Races(unittest.TestCase):
             self.assertEqual(races.without_known_cycle(other), other)
         cut = CYCLE.replace("</TASK>", "")
         self.assertEqual(races.without_known_cycle(cut), cut)
+
+    def test_known_leak(self):
+        """Of one function's locks alone, and of nothing but locks."""
+        self.assertEqual(races.without_known(LEAK), "a\nb")
+        self.assertEqual(races.without_known(CYCLE), "a\nb")
+        last = LEAK.rindex("nvme_start_freeze")
+        for other in (LEAK[:last] + LEAK[last:].replace("nvme", "blk", 1),
+                      LEAK.replace("lock=0->2 RCU=0->0", "lock=0->2 RCU=0->1"),
+                      LEAK.replace("preempt=0x0", "preempt=0x1")):
+            self.assertEqual(races.without_known(other), other)
+
+    def test_every_kernel_is_judged(self):
+        """Known reports are taken out of each kernel's console."""
+        with mock.patch("torture.kit.files", return_value=[]):
+            lane = torture.Lane("debug", mock.Mock(seed=1, seconds=60,
+                                                   round=None), ["waits"], OURS)
+        with tempfile.TemporaryDirectory() as out:
+            given = lane.settings(out, 60)
+        self.assertEqual(given["warns"](LEAK + "\n" + CYCLE), "")
+        self.assertIn("panic_on_warn=1", given["append"])
 
     def test_direct_caller(self):
         """A helper that a new file calls is the new file's doing."""

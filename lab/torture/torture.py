@@ -332,7 +332,6 @@ class Lane:
     def settings(self, out, seconds):
         """Of a guest that works for so long."""
         chance = random.Random(self.guest_seed())
-        is_race = self.variant == "kcsan"
         return dict(
             name=f"torture {self.variant}", files=self.files,
             timeout=seconds + (GRACE if self.args.round is None else 300),
@@ -346,19 +345,21 @@ class Lane:
             # KASAN take five levels of page tables for four.
             append="no5lvl null_blk.poll_queues=2 null_blk.submit_queues=2 "
                    "null_blk.hw_queue_depth=256 "
-                   "blk_crypto_fallback.num_keyslots=1",
-            warns=self.judge if is_race else None,
+                   "blk_crypto_fallback.num_keyslots=1"
+                   # a race is no warning before judge() has read it
+                   + ("" if self.variant == "kcsan" else " panic_on_warn=1"),
+            warns=self.judge,
             on_line=self.tally.take)
 
     def judge(self, console):
-        """The first warning that counts, where KCSAN reports also what others
-        do."""
+        """The first warning that counts: KCSAN and lockdep report also what
+        others do."""
         found, rest = races.split_console(console)
         self.tally.races.clear()
         self.tally.add_races(found, self.ours)
         if self.tally.races:
             return self.tally.races[0].title
-        return boot.first_warning(races.without_known_cycle(rest))
+        return boot.first_warning(races.without_known(rest))
 
     def run_guest(self, seconds):
         """One guest; what it came to is in the tally."""
