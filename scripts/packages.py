@@ -144,9 +144,11 @@ def kernel_packages(name, form):
 
 
 def lint_errors(text):
-    """Of what lintian says, the errors that count."""
+    """Of what lintian says, the errors that count; of our own package the
+    warnings, too."""
+    which = r"(?:E: [^:]+|W: %s): (\S+)" % tools_package.NAME
     return [line for line in text.splitlines()
-            if (match := re.match(r"E: [^:]+: (\S+)", line))
+            if (match := re.match(which, line))
             and match[1] not in tools_package.NOT_OURS]
 
 

@@ -114,6 +114,9 @@ RPM_OPTIONS = [
 # lintian on what is no part of Debian, and on kbuild, which has modules below
 # /lib: a link to usr/lib since Debian 13
 NOT_OURS = ["initial-upload-closes-no-bugs", "aliased-location"]
+# remove.sh is that of "make uninstall", too, where no debhelper is; and what it
+# disables is what an administrator enabled by systemctl.
+OVERRIDES = NAME + ": maintainer-script-calls-systemctl\n"
 
 
 def text_of(name):
@@ -194,7 +197,8 @@ def own_directories(root):
 
 
 def write_control(root):
-    """What dpkg wants to know."""
+    """What dpkg wants to know, and lintian."""
+    write(root, "usr/share/lintian/overrides/" + NAME, OVERRIDES.encode())
     paths = files(root)
     sums, size = "", 0
     for path in paths:
