@@ -174,6 +174,24 @@ class Recover(Case):
         self.recover()
         self.assertEqual(self.setting(), "always")
 
+    def test_unreadable(self):
+        """What may tell of more stays, and is no reason to end."""
+        head = json.dumps(self.journal().head)
+        change = json.dumps({"path": self.knob, "before": "always",
+                             "to": "never"})
+        for lines in ([], ["\0\0"], ["[]"], ["7", change], [head, "[" * 100000,
+                      change], [head, '{"path": 7}', change],
+                      [head.replace('["nvme0n1"]', "null"), change],
+                      [head.replace('"nvme0n1"', "[]"), change]):
+            self.told.clear()
+            self.put(KNOB, "always [never]")
+            self.put("run/plug-policy/nvme0n1.journal", "\n".join(lines))
+            self.assertIn("cannot be read", self.recover(good=False))
+            self.assertTrue(os.path.exists(self.file))
+            self.assertEqual(self.setting(),
+                             "always" if change in lines else "never")
+            os.unlink(self.file)
+
     def test_module_in_use(self):
         """One that stays is not said to be gone."""
         self.put("sys/module/null_blk/refcnt", "1")

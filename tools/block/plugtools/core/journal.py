@@ -32,6 +32,13 @@ from .system import (SIGNALS, EnvironmentProblem, active, listing, read,
                      rooted, start_time, write)
 
 END_SECONDS = 5                 # for a killed process to be gone
+# The entries of a journal, the first of which is the first one here.
+MAYBE = (str, type(None))
+FORMS = ({"program": str, "pid": int, "locks": list},
+         {"disk": str, "number": MAYBE},
+         {"path": str, "before": str, "to": MAYBE},
+         {"process": int, "start": (int, type(None))},
+         {"rmdir": str}, {"module": str})
 
 
 class Held(EnvironmentProblem):
@@ -308,13 +315,34 @@ def restore(entries):
 
 # --- what killed programs left ---------------------------------------------
 
+def entry_of(line):
+    """The entry that a line holds, or None."""
+    try:
+        one = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    good = isinstance(one, dict) and any(
+        set(one) == set(form) and
+        all(isinstance(one[key], kind) for key, kind in form.items())
+        for form in FORMS) and all(
+            isinstance(name, str) for name in one.get("locks", []))
+    return one if good else None
+
+
 def entries_of(path):
-    """The entries of a journal; a line cut short tells of no change."""
-    found = []
-    for line in read(path, "").splitlines():
-        with contextlib.suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+    """The entries of a journal; if there is no head, none but an empty one."""
+    found = [entry_of(line) for line in read(path, "").splitlines()]
+    if not found or not found[0] or set(found[0]) != set(FORMS[0]):
+        found.insert(0, {"locks": []})
+    return [one for one in found if one]
+
+
+def unreadable(path):
+    """Whether it may tell of more; a last line cut short tells of no change.
+    """
+    lines = read(path, "").splitlines()
+    return "program" not in entries_of(path)[0] or \
+        not all(map(entry_of, lines[:-1]))
 
 
 def recover_one(path, tell):
@@ -322,10 +350,13 @@ def recover_one(path, tell):
     could be.
     """
     entries = entries_of(path)
-    head = entries[0] if entries else {}
+    head = entries[0]
     tell("%s (process %s) was killed; putting back what it left:"
          % (head.get("program", "a program"), head.get("pid", "unknown")))
     done, problems = restore(entries)
+    if unreadable(path):
+        problems.append("%s: there is more that cannot be read; look at the "
+                        "settings, then remove it" % path)
     for text in done + problems:
         tell("  " + text)
     if problems:
@@ -344,9 +375,8 @@ def recover(tell, program="plugbench"):
         path = os.path.join(place, name)
         if not name.endswith(".journal"):
             continue
-        head = (entries_of(path) or [{}])[0]
         with contextlib.suppress(Held), \
-             locked(head.get("locks", []), program):
+             locked(entries_of(path)[0]["locks"], program):
             # its owner may have ended well meanwhile
             if os.path.exists(path):
                 good = recover_one(path, tell) and good

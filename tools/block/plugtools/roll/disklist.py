@@ -90,7 +90,8 @@ def tries():
             for item in one.items():
                 try_text(*item)
         return found
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError,
+            RecursionError):
         return {}
 
 
