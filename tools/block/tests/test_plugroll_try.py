@@ -283,6 +283,25 @@ class TryTest(rolltree.Tree):
         self.assertFalse(waited.called)
         self.assertIn("eui.nvme0n1", self.read(RULES))
 
+    def test_cannot_be_kept(self):
+        """What is known before the try is said before it; whatever comes
+        after it, its result is told."""
+        for name, text in ((RULES, "# mine"), ("sys/block/nvme0n1/wwid", "")):
+            self.write(name, text)
+            with mock.patch.object(plugroll, "try_mode") as tried:
+                self.assertIn(self.attempt({"nvme0n1": {}}, "--keep")[0],
+                              (1, 2))
+            self.assertFalse(tried.called)
+            self.write(name, "eui.1")
+        os.unlink(self.path(RULES))
+        with mock.patch.object(plugroll, "keep", side_effect=OSError(
+                30, "Read-only file system", "/etc/x")):
+            code, found, said = self.attempt(
+                {"nvme0n1": {"never": 1.3}}, "--keep")
+        self.assertEqual((code, found["status"], found["kept"]),
+                         (1, "held", False))
+        self.assertIn("/etc/x: Read-only file system", said)
+
     def test_already_but_tried(self):
         """What another plugroll tries right now is not set already."""
         self.write(KNOB, rolltree.offer("never"))

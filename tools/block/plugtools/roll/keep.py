@@ -37,8 +37,7 @@ def left_on(names):
     for name in listing(place):
         if name.endswith(".journal"):
             path = os.path.join(place, name)
-            head = (entries_of(path) or [{}])[0]
-            if set(names) & set(head.get("locks", [])):
+            if set(names) & set(entries_of(path)[0]["locks"]):
                 return path
     return None
 
@@ -105,6 +104,12 @@ def write_and_set(mode, legs, old, new):
         with unstopped():
             install(merge(old, only(new, put_back(before))))
         raise
+
+
+def can_keep(legs):
+    """Refuse what keep() would refuse, before a try that may take hours."""
+    check_alone(legs)
+    on_file()
 
 
 def keep(mode, legs, all_nvme=False):

@@ -21,7 +21,7 @@ from .disklist import (HEADER, NOMERGES, check_list, keeps_nomerges,
                        listing_of, note_try, print_list)
 from .fleet import print_summary, summary_of
 from .guard import parse_gain, parse_guard
-from .keep import apply, keep, undo
+from .keep import apply, can_keep, keep, undo
 from .log import log
 from .rules import ALL_NVME
 from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, print_result,
@@ -210,24 +210,34 @@ def do_try(args):
     args.default_guard = args.guard is None
     args.guard = args.guard or parse_guard(DEFAULT_GUARD)
     chosen = targets(args)
+    if args.keep:
+        can_keep([leg for legs in chosen.values() for leg in legs])
     result = try_mode(args, chosen)
     try:
         note_try(result, chosen)
     except (OSError, ReportError, EnvironmentProblem) as error:
         say("%s: the result is not noted for list: %s" % (PROGRAM, error),
             sys.stderr)
-    kept, changed = args.keep and result["status"] in (HELD, ALREADY), False
     if not args.json:
         print_result(result)
-    if kept:
-        known = [*result["disks"], *result["already"]]      # not the idle ones
-        found = keep_and_tell(args, {disk: legs for disk, legs in
-                                     chosen.items() if disk.name in known})
-        changed = found["changed"] or bool(result["disks"])
-    if args.json:
-        print_json({**result, "kept": kept, "changed": changed})
+    done = {"kept": False, "changed": False}
+    try:
+        if args.keep and result["status"] in (HELD, ALREADY):
+            done = keep_tried(args, chosen, result)
+    finally:
+        if args.json:           # also if it cannot be kept
+            print_json({**result, **done})
     return {HELD: 0, ALREADY: 0, TRIPPED: 3, NO_GAIN: 5}.get(
         result["status"], 4)
+
+
+def keep_tried(args, chosen, result):
+    """Keep what has held, but not for disks that were idle."""
+    known = [*result["disks"], *result["already"]]
+    found = keep_and_tell(args, {disk: legs for disk, legs in chosen.items()
+                                 if disk.name in known})
+    return {"kept": True,
+            "changed": found["changed"] or bool(result["disks"])}
 
 
 def keep_and_tell(args, chosen, all_nvme=False):
