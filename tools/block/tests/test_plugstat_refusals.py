@@ -8,7 +8,7 @@ import unittest
 from unittest import mock
 
 from stattree import DEBUGFS, STAT, Tree
-from plugtools.stat import source, switch
+from plugtools.stat import plugstat, source, switch
 
 LOCKDOWN = "sys/kernel/security/lockdown"
 
@@ -36,6 +36,19 @@ class Refusals(Tree):
         code, out, _ = self.run_tool("-c", "1", "/dev/nullb0")
         self.assertEqual(code, 0)
         self.assertIn("nullb0", out)
+
+    def test_other_names(self):
+        """A link, as plugbench and plugroll take it; and a partition."""
+        self.put("dev/nullb0")
+        self.put("dev/nullb0p1")
+        self.put("sys/block/nullb0/nullb0p1/partition", "1")
+        os.makedirs(self.path("dev/disk/by-id"))
+        os.symlink(self.path("dev/nullb0"), self.path("dev/disk/by-id/x"))
+        code, out, err = self.run_tool("-c", "1", "/dev/disk/by-id/x")
+        self.assertEqual(code, 0, err)
+        self.assertIn("nullb0", out)
+        self.assertIn("accepted: /dev/nullb0\n",
+                      self.refuses("/dev/nullb0p1", code=2))
 
     def test_kernel_without_the_counters(self):
         for disk in ("nullb0", "nvme0n1"):
@@ -94,6 +107,22 @@ class Refusals(Tree):
             got, _, err = self.run_tool(*args)
             self.assertEqual(got, 2, args)
             self.assertIn("usage:", err)
+
+    def test_numbers(self):
+        """What is no number is told what is accepted."""
+        for option, word in (("-i", "x"), ("-i", "nan"), ("-i", "0"),
+                             ("-c", "1.5"), ("-c", "0")):
+            err = self.run_tool(option, word)[2]
+            self.assertIn("'%s'; accepted: " % word, err)
+
+    def test_disk_that_goes_while_modes_are_checked(self):
+        self.mode("nullb0", "always")
+
+        def go(*_args):
+            shutil.rmtree(self.path("sys/block/nullb0"))
+        with mock.patch.object(plugstat, "print_policies", go):
+            self.assertIn("nullb0", self.refuses("--policy", "--check",
+                                                 "nullb0"))
 
     def test_disk_that_goes_meanwhile(self):
         def remove():

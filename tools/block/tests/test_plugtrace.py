@@ -79,13 +79,13 @@ class Gain(faketree.Tree):
             CPU % (0, 105, 5) + CPU % (1, 500 + cpu, 500 + 100 - cpu)))
         self.put("after/diskstats", DISK % (5000, 90000 + 1000 * flight))
 
-    def run_tool(self, *words):
+    def run_tool(self, *words, out=subprocess.PIPE):
         """(exit code, what is printed)"""
         self.put("proc/stat", CPUS % (CPU % (0, 5, 5) + CPU % (1, 500, 500)))
         self.put("proc/diskstats", DISK % (4000, 90000))
         done = subprocess.run(
             ["sh", PROGRAM, *words], text=True, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={
+            stdout=out, stderr=subprocess.STDOUT, env={
                 **os.environ, "TMPDIR": self.root,
                 "PATH": self.path("bin") + ":" + os.environ["PATH"]})
         return done.returncode, done.stdout
@@ -103,6 +103,13 @@ class Gain(faketree.Tree):
             "unknown": "Whether this load would gain from plug_policy cannot "
                        "be told: "}[found["gain"]] + found["why"]))
         return found["gain"], found["why"]
+
+    def test_lost_output(self):
+        """It is not as if all were well."""
+        self.put("events", random(100, 16))
+        for words in ["1"], ["--json", "1"], ["--help"], ["--version"]:
+            with open("/dev/full", "w", encoding="ascii") as full:
+                self.assertEqual(self.run_tool(*words, out=full)[0], 1, words)
 
     def test_latency(self):
         """The disk waits for plugs."""

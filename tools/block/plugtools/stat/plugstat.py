@@ -5,14 +5,17 @@ Counting is switched on for the disks in question, and put back as it was when
 the last plugstat ends, also on Ctrl-C and SIGTERM.  The disk is not touched.
 """
 import argparse
+import contextlib
+import os
 import re
 import signal
 import sys
 import time
 
 from .. import VERSION
-from ..core.disks import NO_KNOB, Disk, disks, without_knob
-from ..core.system import EnvironmentProblem, Interrupted, UsageProblem
+from ..core.disks import NO_KNOB, Disk, disks, find_disk, without_knob
+from ..core.system import (EnvironmentProblem, Interrupted, UsageProblem,
+                           rooted)
 from ..core.terminal import add_options
 from . import prometheus, switch
 from .figures import delta, figures
@@ -135,18 +138,20 @@ def export_again(args):
 
 def positive(text):
     """An interval."""
-    value = float(text)
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError("not a time: " + text)
-    return value
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1e6:
+            return float(text)
+    raise argparse.ArgumentTypeError(
+        "not a time: '%s'; accepted: seconds, more than 0" % text)
 
 
 def count(text):
     """How many intervals."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("not a count: " + text)
-    return value
+    with contextlib.suppress(ValueError):
+        if int(text) > 0:
+            return int(text)
+    raise argparse.ArgumentTypeError(
+        "not a count: '%s'; accepted: a whole number from 1" % text)
 
 
 def add_forms(parser):
@@ -252,12 +257,22 @@ def check(parser, args):
         parser.error("--top needs a terminal; accepted elsewhere: --json")
 
 
+def kernel_names(words):
+    """Disks as the kernel names them; one that has gone is told later."""
+    return [find_disk(word).name
+            if word.startswith("/dev/") and os.path.exists(rooted(word))
+            else word.replace("/dev/", "", 1) for word in words]
+
+
 def parse(argv):
     """Command line."""
     parser = parser_of()
     args = parser.parse_intermixed_args(argv)
     take_numbers(parser, args)
-    args.disks = [name.replace("/dev/", "", 1) for name in args.disks]
+    try:
+        args.disks = kernel_names(args.disks)
+    except UsageProblem as problem:
+        parser.error(str(problem))
     check(parser, args)
     args.interval = args.interval or 1.0
     if args.prometheus and not args.count:
@@ -324,12 +339,14 @@ def attempt(args, switches):
     try:
         if not at_once(args):
             show(args, switches)
+        if args.check and check_policies(with_policy(args.disks)):
+            return 3
     except (Interrupted, KeyboardInterrupt):
         pass
     except (EnvironmentProblem, UsageProblem) as problem:
         print("plugstat: %s" % problem, file=sys.stderr)
         return 2 if isinstance(problem, UsageProblem) else 1
-    return 3 if args.check and check_policies(with_policy(args.disks)) else 0
+    return 0
 
 
 def main(argv=None):
