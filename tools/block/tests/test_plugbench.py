@@ -218,9 +218,26 @@ class Result(Case):
         for more, code in (([], 0), (["--fail-below", "0.8"], 0),
                            (["--fail-below", "0.97"], 3)):
             self.assertEqual(self.machine.run(*files, *more)[0], code, more)
-        self.check_untouched("/dev/nvme0n1", "--keep-scheduler",
-                             "--compare", "old.json", "--json", "old.json",
-                             code=1, says="would overwrite old.json")
+        for more in (["--compare", "old.json"], ["--html", "./old.json"]):
+            self.check_untouched("/dev/nvme0n1", "--keep-scheduler", *more,
+                                 "--json", "old.json", code=2,
+                                 says="would overwrite")
+
+    def test_results_are_not_overwritten(self):
+        """What is read is not written; of --json, an earlier file is kept."""
+        self.bench("--policies", "nomerges2", "--json", "a.json")
+        for name in "b.json", "c.json":
+            self.machine.put(name, self.machine.get("a.json"))
+        os.symlink("a.json", self.machine.path("link.json"))
+        pair = ["--compare", "a.json", "b.json"]
+        for words in (pair + ["--json", "./a.json"],
+                      pair + ["--json", "b.json"],
+                      ["--show", "a.json", "--html", "link.json"]):
+            self.check_untouched(*words, code=2, says="would overwrite")
+        text = self.machine.get("c.json")
+        self.assertEqual(self.machine.run(*pair, "--json", "c.json")[0], 0)
+        self.assertEqual(self.machine.get("c.json.~1~"), text)
+        self.assertIn("comparisons", self.machine.get("c.json"))
 
     def test_earlier_results_stay(self):
         """A second run takes another name, or, of --json, moves the first."""

@@ -341,10 +341,7 @@ def checked(plan, args):
     if unknown:
         checks.add("error", "no policy %s is known here; leave it out with "
                             "--policies" % ", ".join(unknown))
-    if args.compare and os.path.realpath(plan.json) == \
-            os.path.realpath(args.compare):
-        checks.add("error", "the result would overwrite %s: --json" %
-                   args.compare)
+    results.check_paths((plan.json, args.html), (args.compare, args.jobfile))
     checks.show(args.verbose)
     print_plan(plan, args)
     if checks.texts("error"):
@@ -378,14 +375,8 @@ class Result:
 
     def keep_earlier(self):
         """What --json names may be there already."""
-        if self.rounds or not os.path.exists(self.path):
-            return
-        for number in range(1, 1000):
-            kept = "%s.~%d~" % (self.path, number)
-            if not os.path.lexists(kept):
-                os.rename(self.path, kept)
-                say("the earlier %s is now %s" % (self.path, kept))
-                return
+        if not self.rounds:
+            results.keep_earlier(self.path)
 
     def save(self, records, warnings, rounds):
         """The rounds that are whole, while more are to come."""

@@ -10,6 +10,8 @@ about(disk, ...)            the meta of the result
 publish(records, meta, ...) writes and prints everything
 compare(old, new, ...)      --compare; returns the exit status
 show(path, ...)             tables, verdict and page of a file, again
+check_paths(...)            before anything is measured, too
+keep_earlier(path)          before a file is written for the first time
 
 All raise UsageProblem for a file that cannot be used and EnvironmentProblem
 for one that cannot be written.
@@ -72,6 +74,29 @@ def old_records(path):
             raise records.ReportError("%s: its list of records is empty; "
                                       "accepted: one record or more" % path)
     return found, meta
+
+
+def check_paths(written, read):
+    """Refuse to write a file twice, or one that is read."""
+    taken = [os.path.realpath(path) for path in read if path]
+    for path in filter(None, written):
+        if os.path.realpath(path) in taken:
+            raise UsageProblem(
+                "--json or --html would overwrite %s; accepted: a file that "
+                "is not also read, or written for the other" % path)
+        taken.append(os.path.realpath(path))
+
+
+def keep_earlier(path):
+    """A file that is there already gets another name."""
+    if not os.path.isfile(path):
+        return
+    for number in range(1, 1000):
+        kept = "%s.~%d~" % (path, number)
+        if not os.path.lexists(kept):
+            os.rename(path, kept)
+            say("the earlier %s is now %s" % (path, kept))
+            return
 
 
 def complete(found, identity, profile, patched, commit=None):
@@ -184,6 +209,7 @@ def publish(found, meta, path, out):
 
 def show(path, out):
     """What publish() printed of a file, and the page anew."""
+    check_paths([out.html], [path])
     found, meta = old_records(path)
     with told(EnvironmentProblem):
         present(summarise(found), verdict.of(found), meta, out)
@@ -236,6 +262,7 @@ def compare(old, new, least=None, path=None):
 
     least: of --fail-below, or None; path: where the comparisons go as JSON.
     """
+    check_paths([path], [old, new])
     (before, had), (after, has) = old_records(old), old_records(new)
     check_loads(had, has)
     with told(UsageProblem):
@@ -253,6 +280,7 @@ def compare(old, new, least=None, path=None):
                 name, had.get(name), has.get(name)))
     status = 0 if least is None else judge(found, least)
     if path:
+        keep_earlier(path)
         with told(EnvironmentProblem):
             records.write_file(path, json.dumps(
                 {"version": records.VERSION, "old": old, "new": new,
