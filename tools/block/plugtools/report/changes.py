@@ -59,13 +59,11 @@ def compare(old, new, noise=NOISE):
     return found
 
 
-def missing(old, new):
-    """Cells that are on one side only, in words."""
-    before, after = groups(old, *CELL), groups(new, *CELL)
-    for side, other, name in ((before, after, "old"), (after, before, "new")):
-        for key in side:
-            if key not in other:
-                yield "only in the %s: %s: %s, %s, %s %s" % ((name,) + key)
+def missing(some, others):
+    """The cells of some records that others lack, in words."""
+    known = groups(others, *CELL)
+    return ["%s: %s, %s, %s %s" % key for key in groups(some, *CELL)
+            if key not in known]
 
 
 def interesting(one):
@@ -100,19 +98,26 @@ def text(found):
                                      for one in found))])
 
 
+def stopped(one):
+    """No I/O any more: there is no ratio, and no doubt either."""
+    return one["metric"] == "iops" and \
+        one["old"]["mean"] > one["new"]["mean"] == 0
+
+
 def gate(found, least):
-    """What --fail-below finds: (regressions, what too few runs leave open).
+    """What --fail-below finds: (regressions, what cannot be told).
 
     A regression is worse than it allows, and beyond chance.  p99 counts by
     its inverse, so that less than 1 is worse.
     """
     failed, unclear = [], []
     for one in found:
-        if one["metric"] not in GATED or "ratio" not in one:
+        if one["metric"] not in GATED:
             continue
-        worth = one["ratio"] ** METRICS[one["metric"]][1]
-        if one["p"] is None:
+        if "ratio" not in one:
+            (failed if stopped(one) else unclear).append(one)
+        elif one["p"] is None:
             unclear.append(one)
-        elif worth < least:
+        elif one["ratio"] ** METRICS[one["metric"]][1] < least:
             (failed if one["word"] == "worse" else unclear).append(one)
     return failed, unclear

@@ -30,10 +30,11 @@ from . import changes, chart, markdown, page, records, tables, verdict
 from .summary import summarise
 
 REGRESSION = 3                  # exit status: --fail-below found one
-UNCLEAR = 4                     # exit status: too few runs to tell
+UNCLEAR = 4                     # exit status: it cannot be told
 STATUSES = """\
 Exit status: 0 ok, 1 the environment does not allow it, 2 usage, 3 --fail-below
-found a regression, 4 it cannot be told from so few runs, 130 interrupted."""
+found a regression, 4 it cannot be told: too few runs, or a figure is
+lacking or 0, 130 interrupted."""
 
 CLAIM = ("plugbench compares the plug policies of one disk: I/Os per second, "
          "latency and\nCPU cost of each, measured here, with these workloads.")
@@ -215,18 +216,25 @@ def show(path, out):
         present(summarise(found), verdict.of(found), meta, out)
 
 
-def judge(found, least):
-    """The exit status that --fail-below asks for, said aloud."""
+def judge(found, least, gone):
+    """The exit status that --fail-below asks for, said aloud.
+
+    gone: the cells that are only in the old file.
+    """
     failed, unclear = changes.gate(found, least)
     for words, some in (("regression", failed), ("cannot be told", unclear)):
         for one in some:
             say("%s: %s %s, %s: %s" % (
                 words, one["workload"], one["policy"],
                 tables.HEADINGS[one["metric"]],
-                verdict.percent(one["ratio"])))
-    if not failed and not unclear:
+                verdict.percent(one["ratio"]) if "ratio" in one else
+                "%s, then %s" % tuple(tables.figures(one[side])[0]
+                                      for side in ("old", "new"))))
+    for cell in gone:
+        say("cannot be told: only in the old: " + cell)
+    if not failed and not unclear and not gone:
         say("no regression: nothing is surely below %g" % least)
-    return REGRESSION if failed else UNCLEAR if unclear else 0
+    return REGRESSION if failed else UNCLEAR if unclear or gone else 0
 
 
 def load_of(meta, other, name):
@@ -272,13 +280,16 @@ def compare(old, new, least=None, path=None):
         if None in (load_of(had, has, name), load_of(has, had, name)):
             say("cannot be told: whether %s was the same load, as a result "
                 "does not say what ran" % name)
-    for line in changes.missing(before, after):
-        say(line)
+    gone = changes.missing(before, after)
+    for side, some in (("old", gone), (
+            "new", changes.missing(after, before))):
+        for cell in some:
+            say("only in the %s: %s" % (side, cell))
     for name in SETTINGS:
         if name in had and name in has and had[name] != has[name]:
             say("measured differently: %s %s, then %s" % (
                 name, had.get(name), has.get(name)))
-    status = 0 if least is None else judge(found, least)
+    status = 0 if least is None else judge(found, least, gone)
     if path:
         keep_earlier(path)
         with told(EnvironmentProblem):
