@@ -182,15 +182,20 @@ class Gate(Scratch):
 
     def test_measured_differently(self):
         """Is told, since the figures then differ by themselves."""
-        for name, limit, scheduler in (("old.json", 5000, "none"),
-                                       ("new.json", None, "bfq")):
+        for name, limit, scheduler, size, legs in (
+                ("old.json", 5000, "none", "100.0 GB", ["sda", "sdb"]),
+                ("new.json", None, "bfq", "4000.0 GB", ["sda"])):
             records.save(self.path(name), measured(), {
-                "iops_limit": limit, "scheduler": scheduler})
+                "iops_limit": limit, "scheduler": scheduler, "size": size,
+                "legs": legs, "disk": "md0"})
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             results.compare(self.path("old.json"), self.path("new.json"))
-        for text in "iops_limit 5000, then None", "scheduler none, then bfq":
+        for text in ("iops_limit 5000, then None", "scheduler none, then bfq",
+                     "size 100.0 GB, then 4000.0 GB",
+                     "legs sda and sdb, then sda"):
             self.assertIn("measured differently: " + text, out.getvalue())
+        self.assertNotIn("md0", out.getvalue())
 
     def test_old_files(self):
         """Without a version they are read; of a later one they are refused.

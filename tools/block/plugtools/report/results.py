@@ -52,7 +52,8 @@ Before each measurement the same load runs for a second that no figure counts:
 groups, longer of a slow one. What it loses meanwhile, or after the load has
 changed, is not in the figures. "group" is where it had arrived at the end.
 """
-SETTINGS = ["runtime", "iops_limit", "cpu", "polled", "scheduler"]
+SETTINGS = ["machine", "disk", "size", "legs", "firmware", "runtime",
+            "iops_limit", "cpu", "polled", "scheduler"]
 FRAME_ENDS = "--unified_rw_reporting=mixed"     # what follows is the load
 FURTHER = ["cycles_per_io", "cache_misses_per_io", "ctx_switches_per_io",
            "unplugs_per_io", "ios_per_unplug", "group"]
@@ -265,6 +266,15 @@ def check_loads(had, has):
                     or "not so" for side, other in ((old, new), (new, old)))))
 
 
+def say_settings(had, has):
+    """What was not the same: the figures may differ by that alone."""
+    for name in SETTINGS:
+        if name in had and name in has and had[name] != has[name]:
+            say("measured differently: %s %s, then %s" % (name, *(
+                " and ".join(value) if isinstance(value, list) else value
+                for value in (had[name], has[name]))))
+
+
 def compare(old, new, least=None, path=None):
     """Print what changed from one file to another; the exit status.
 
@@ -285,10 +295,7 @@ def compare(old, new, least=None, path=None):
             "new", changes.missing(after, before))):
         for cell in some:
             say("only in the %s: %s" % (side, cell))
-    for name in SETTINGS:
-        if name in had and name in has and had[name] != has[name]:
-            say("measured differently: %s %s, then %s" % (
-                name, had.get(name), has.get(name)))
+    say_settings(had, has)
     status = 0 if least is None else judge(found, least, gone)
     if path:
         keep_earlier(path)
