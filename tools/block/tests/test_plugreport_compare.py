@@ -173,6 +173,15 @@ class Gate(Scratch):
         self.assertEqual(status, 0)
         self.assertIn("worse", out)
 
+    def test_nomerges(self):
+        """Of a host with 2, the half with 0 is compared with other hosts."""
+        both = [dict(one, profile="gen4, nomerges=" + value)
+                for value in "02" for one in measured(900)]
+        status, out = self.call(measured(), both, 0.97)
+        self.assertEqual(status, 3, out)
+        self.assertIn("only in the new: threads: gen4, nomerges=2", out)
+        self.assertEqual(self.call(both, both, 0.97)[0], 0)
+
     def test_json(self):
         """The comparisons for a program, with the status."""
         self.call(measured(), measured(900), 0.97, self.path("c.json"))

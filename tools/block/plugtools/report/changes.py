@@ -47,8 +47,8 @@ def compare(old, new, noise=NOISE):
                     key=lambda key: [rank(*pair) for pair in zip(CELL, key)])
     if not common:
         raise ReportError("the files have no cell in common; accepted: "
-                          "records of the same suite, disk model, kernel and "
-                          "policies")
+                          "records of the same suite, disk model, workload, "
+                          "kernel and policy")
     found = [compare_metric(before[key], after[key], metric)
              for key in common for metric in COMPARED]
     found = [one for one in found if one]
