@@ -65,7 +65,7 @@ class Records(Scratch):
 
     def test_wrong_fields(self):
         """Each field has a test, and an explanation."""
-        number = "a number, 0 or more"
+        number = "0 or a number from 1e-15 to 1e+15"
         for field, value, accepted in (
                 ("kernel", "7.3", "one of unpatched, rfcera, patched"),
                 ("kernel", [], "one of unpatched"),
@@ -74,11 +74,12 @@ class Records(Scratch):
                 ("workload", 7, "one line"), ("suite", " ", "one line"),
                 ("iops", "12", number), ("iops", None, number),
                 ("iops", True, number), ("iops", -1, number),
+                ("iops", 5e-324, number), ("lat_us", {"p99": 1e-16}, "null"),
                 ("iops", float("nan"), number),
                 ("iops", float("inf"), number), ("iops", 10 ** 400, number),
                 ("run", 1.5, "an integer"), ("run", False, "an integer"),
                 ("seed", "1", "an integer or null"),
-                ("commit", None, "text"), ("cpu_busy", -0.1, "a number, 0"),
+                ("commit", None, "text"), ("cpu_busy", -0.1, number),
                 ("insns_per_io", "x", number + ", or null"),
                 ("doorbells_per_io", -1, number),
                 ("requests_per_io", [], number),
@@ -86,6 +87,23 @@ class Records(Scratch):
                 ("lat_us", {"p99": "x"}, "null or an object")):
             with self.subTest(field=field, value=value):
                 self.refuses_field(field, value, accepted)
+
+    def test_meta(self):
+        """What others rely on is looked at; the rest is free."""
+        for field, good, bad in (
+                ("note", ["", None, "x"], [["x"], 5]),
+                ("size", [None], [5]), ("model", ["x"], [{}]),
+                ("holds", [None, [], ["x"]], ["abc", 5, [5]]),
+                ("warnings", [["x"]], [[1, 2]]), ("legs", [["x"]], [{}]),
+                ("fio", [None, {}, {"a": None}, {"a": "fio 'x y'"}],
+                 ["x", ["x"], {"a": 5}, {"a": "fio 'x"}]),
+                ("machines", [1, {}, []], [])):
+            for value in good:
+                records.load(self.write("x.json", {
+                    "records": [record()], "meta": {field: value}}))
+            for value in bad:
+                self.refuses({"records": [record()], "meta": {field: value}},
+                             "meta: field %s is " % field, "accepted: ")
 
     def test_missing_fields(self):
         """What must be there, and what need not."""

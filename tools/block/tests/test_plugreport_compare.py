@@ -261,6 +261,15 @@ class Publish(Scratch):
         self.assertIn("unplugs_per_io", after)
         self.assertIn("no verdict", after)
 
+    def test_odd_words(self):
+        """A name of a file that is no UTF-8 has a page, and no note is one.
+        """
+        path = self.write("o.json", {"records": measured(), "meta": {
+            "note": None, "command": "plugbench --json x\udcf6"}})
+        self.printed(results.show, path, types.SimpleNamespace(
+            **dict(vars(OUT), html=self.path("o.html"))))
+        self.assertIn("--json x\\udcf6", self.read("o.html"))
+
     def test_cannot_write(self):
         """Names the file."""
         with self.assertRaisesRegex(system.EnvironmentProblem, "nix/o.json"):

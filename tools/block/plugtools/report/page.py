@@ -207,4 +207,5 @@ def html(sections, path, title):
     for number, section in enumerate(sections):
         text += section_part(section, number)
     text.append("</body></html>\n")
-    write_file(path, "\n".join(text).encode("utf-8"))
+    # a name of bytes that are no UTF-8 may be part of the command
+    write_file(path, "\n".join(text).encode("utf-8", "backslashreplace"))

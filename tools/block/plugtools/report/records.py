@@ -3,16 +3,18 @@
 
 A file holds {"version": 2, "records": [...], "meta": {...}}, one record per
 measured cell and run; plugbench.schema.json describes it.  A cell is what was
-measured: suite, profile, workload, kernel, policy.  meta is free.  Version 1
-is the same without "version".
+measured: suite, profile, workload, kernel, policy.  meta is free, but for META.
+Version 1 is the same without "version".
 """
 import json
 import os
+import shlex
 
 from ..core.system import replace_file
 
 VERSION = 2
-LARGEST = 1e15                  # no figure of ours is larger
+SMALLEST, LARGEST = 1e-15, 1e15     # so that any ratio of figures is finite
+NUMBER = "0 or a number from %g to %g" % (SMALLEST, LARGEST)
 
 # Canonical orders; names that are not listed follow, by alphabet.
 KERNELS = ["unpatched", "rfcera", "patched"]
@@ -42,7 +44,8 @@ class ReportError(Exception):
 def is_number(value, low=0, high=LARGEST):
     """A finite number in the range; a JSON true or NaN is none."""
     return (isinstance(value, (int, float)) and not isinstance(value, bool)
-            and low <= value <= high)
+            and low <= value <= high
+            and (value == 0 or abs(value) >= SMALLEST))
 
 
 def is_integer(value):
@@ -76,16 +79,47 @@ FIELDS = {
     "profile": (is_line, "one line of text", False),
     "workload": (is_line, "one line of text", False),
     "suite": (is_line, "one line of text", False),
-    "iops": (is_number, "a number, 0 or more", False),
+    "iops": (is_number, NUMBER, False),
     "run": (is_integer, "an integer", False),
     "commit": (lambda value: isinstance(value, str), "text", False),
     "seed": (lambda value: value is None or is_integer(value),
              "an integer or null", True),
     "lat_us": (lambda value: value is None or is_latency(value),
-               "null or an object of %s, each a number of 0 or more, or null"
-               % ", ".join(LATENCIES), True),
+               "null or an object of %s, each %s, or null"
+               % (", ".join(LATENCIES), NUMBER), True),
     **dict.fromkeys(NULLABLE, (
-        number_or_null(), "a number, 0 or more, or null", True)),
+        number_or_null(), NUMBER + ", or null", True)),
+}
+
+
+def is_text(value):
+    """Text, if there is any."""
+    return value is None or isinstance(value, str)
+
+
+def is_texts(value):
+    """A list of text, if there is any."""
+    return value is None or isinstance(value, list) and all(
+        isinstance(one, str) for one in value)
+
+
+def are_commands(value):
+    """An object of command lines, if there is any."""
+    try:
+        return value is None or isinstance(value, dict) and all(
+            is_text(one) and shlex.split(one or "") is not None
+            for one in value.values())
+    except ValueError:          # a quote that does not end
+        return False
+
+
+# field of meta, if it is there: (test, what is accepted)
+META = {
+    **dict.fromkeys(["claim", "note", "command", "model", "firmware", "size"],
+                    (is_text, "text or null")),
+    **dict.fromkeys(["warnings", "holds", "legs"],
+                    (is_texts, "a list of text, or null")),
+    "fio": (are_commands, "an object of command lines, or null"),
 }
 
 
@@ -135,6 +169,10 @@ def check(records, meta=None):
                           % shown(records))
     if not isinstance(meta, (dict, type(None))):
         raise ReportError("meta is %s; accepted: an object" % shown(meta))
+    for field, (test, accepted) in META.items():
+        if not test((meta or {}).get(field)):
+            raise ReportError("meta: field %s is %s; accepted: %s" % (
+                field, shown(meta[field]), accepted))
     seen = {}
     for number, record in enumerate(records):
         where = "records[%d]" % number

@@ -166,7 +166,7 @@ def print_tables(cells, meta):
                if any(cell["extra"].get(name) for cell in cells)]
     if further:
         say("\n" + tables.body(cells, further))
-    say("\n" + meta.get("note", ""))
+    say("\n" + (meta.get("note") or ""))
 
 
 def colour(text):
@@ -280,8 +280,8 @@ def say_settings(had, has):
     for name in SETTINGS:
         if name in had and name in has and had[name] != has[name]:
             say("measured differently: %s %s, then %s" % (name, *(
-                " and ".join(value) if isinstance(value, list) else value
-                for value in (had[name], has[name]))))
+                " and ".join(map(str, value)) if isinstance(value, list)
+                else value for value in (had[name], has[name]))))
 
 
 def compare(old, new, least=None, path=None):
