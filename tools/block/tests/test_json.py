@@ -101,6 +101,43 @@ class Roll(rolltree.Tree):
             self.assertIn("web4: nvme0n1", out)
             self.assertIn("bad.json: ", said)
 
+    def test_unusable(self):
+        """Nothing of a file that is wrong somewhere counts."""
+        row = {"disk": "nvme0n1", "set": "always", "in_force": "always",
+               "kept": None, "why": None}
+        self.write("good.json", json.dumps({"version": 2, "disks": [row]}))
+        tried = {"version": 2, "mode": "never", "status": "held", "why": "",
+                 "idle": ["nvme1n1"], "already": []}
+        for bad in ({"disks": [row, {"disk": "nvme1n1"}]}, *(
+                dict(tried, mode=mode, disks={"nvme0n1": {
+                    "status": "held", "figures": {"iops": figures}}})
+                for mode, figures in (
+                    ("never", {"change": "x"}), ("never", {"change": None}),
+                    ("never", {"change": float("nan")}), ("never", {}),
+                    ("never", 1), (None, {"change": 0})))):
+            self.write("bad.json", json.dumps({"version": 2, **bad}))
+            code, out, said = self.run_roll(
+                "summary", self.path("bad.json"), self.path("good.json"))
+            self.assertEqual((code, said.count("not what plugroll")), (1, 1))
+            self.assertEqual(out.split()[3:], ["1", "1", "set:", "always"])
+        self.write("bad.json", "[" * 100000)
+        self.assertEqual(self.run_roll("summary", self.path("bad.json"))[0], 1)
+
+    def test_one_name(self):
+        """Files of one name, as Ansible fetches them, are of many hosts."""
+        text = json.dumps({"version": 2, "disks": [{
+            "disk": "nvme0n1", "set": "never", "in_force": "always",
+            "kept": None, "why": "elevator"}]})
+        names = ["all/h1/tmp/roll.json", "all/h2/tmp/roll.json", "h3.json"]
+        for name in names:
+            self.write(name, text)
+        found = self.told("summary", "summary", *map(
+            self.path, names + names[:1]))
+        self.assertEqual([one["host"] for one in found["exceptions"]],
+                         ["h1/tmp/roll", "h2/tmp/roll", "h3"])
+        self.assertEqual({(one["hosts"], one["disks"])
+                          for one in found["groups"]}, {(3, 3)})
+
     def rmdisk(self):
         """None any more."""
         for name in os.listdir(self.path("sys/block")):

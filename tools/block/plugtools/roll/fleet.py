@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """plugroll summary: what --json said on many hosts, in one view.
 
-A host is called as its file is, without .json; what "list", "try" and "keep"
-print is told apart by its keys.
+A host is called as its file is, without .json, and, where several files have
+one name, with the directories in which these differ.  What "list", "try" and
+"keep" print is told apart by its keys.
 """
 import collections
 import json
@@ -12,6 +13,7 @@ import sys
 
 from ..core.system import EnvironmentProblem, say
 from ..core.terminal import columns, paint
+from ..report.records import LARGEST
 from .disklist import wrong
 
 FORMATS = (1, 2)                # of print_json()
@@ -30,9 +32,19 @@ def load(path):
         return found
     except OSError as error:
         raise EnvironmentProblem("%s: %s" % (path, error.strerror)) from error
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise EnvironmentProblem("%s: not what plugroll --json prints"
                                  % path) from error
+
+
+def hosts_of(paths):
+    """{path: host}, each file once."""
+    alike = collections.defaultdict(list)
+    for path in dict.fromkeys(map(os.path.abspath, paths)):
+        alike[os.path.basename(path)].append(path)
+    return {path: os.path.relpath(path, os.path.commonpath(
+        map(os.path.dirname, some))).removesuffix(".json")
+            for some in alike.values() for path in some}
 
 
 class Fleet:
@@ -47,6 +59,15 @@ class Fleet:
         """So many disks of a host are in a group."""
         hosts = self.groups[what]
         hosts[host] = hosts.get(host, 0) + disks
+
+    def take(self, other):
+        """What another knows, too."""
+        for what, hosts in other.groups.items():
+            for host, disks in hosts.items():
+                self.count(what, host, disks)
+        for key, values in other.changes.items():
+            self.changes[key] += values
+        self.exceptions += other.exceptions
 
     def add(self, host, found):
         """What one run said."""
@@ -72,8 +93,10 @@ class Fleet:
         """Of "try"."""
         mode = found["mode"]
         for name, one in found["disks"].items():
-            self.count("tried %s: %s" % (mode, one["status"]), host)
+            self.count("tried " + mode + ": " + one["status"], host)
             for metric, figures in one["figures"].items():
+                if not -1 <= figures["change"] <= LARGEST:      # or NaN
+                    raise TypeError(figures["change"])
                 self.changes[mode, metric].append(figures["change"])
             if one["status"] not in ("held", "unknown"):
                 self.exceptions.append((host, name, found["why"]))
@@ -101,11 +124,11 @@ class Fleet:
 def summary_of(paths):
     """What all files say."""
     fleet, unusable = Fleet(), []
-    for path in paths:
-        host = os.path.basename(path)
-        host = host[:-5] if host.endswith(".json") else host
+    for path, host in hosts_of(paths).items():
+        one = Fleet()           # of which nothing counts if it fails midway
         try:
-            fleet.add(host, load(path))
+            one.add(host, load(path))
+            fleet.take(one)
         except EnvironmentProblem as error:
             unusable.append(str(error))
         except (KeyError, TypeError, AttributeError):
