@@ -225,6 +225,30 @@ class Jobfile(Case):
         self.assertEqual(self.jobs_of("[a]\nbs=2*$pagesize")["a"]["bs"],
                          str(2 * os.sysconf("SC_PAGE_SIZE")))
 
+    @mock.patch("os.cpu_count", lambda: 2)
+    def test_sums(self):
+        """Of words about the machine, which fio has bc calculate."""
+        page = os.sysconf("SC_PAGE_SIZE")
+        for text, value in (
+                ("iodepth=16/$ncpus", 8), ("bs=$pagesize/2", page // 2),
+                ("rate_iops = $pagesize / 2", page // 2),
+                ("bs=$pagesize-512", page - 512), ("numjobs=$ncpus/2", 1),
+                ("iodepth=$ncpus+1", 3), ("iodepth=2*$ncpus*2", 8),
+                ("thinktime=04*($ncpus+1)", 12), ("offset=-7/$ncpus", -3),
+                ("iodepth=$ncpus-$ncpus/2", 1), ("bs=$ncpus,8k", "2,8k"),
+                ("bsrange=1k-8k", "1k-8k"), ("size=$mb_memory", os.sysconf(
+                    "SC_PHYS_PAGES") * page >> 20)):
+            with self.subTest(text):
+                self.assertEqual(self.jobs_of("[a]\n" + text)["a"][re.match(
+                    r"\w+", text)[0]], str(value))
+        for text in ("iodepth=$ncpus/0", "bs=4k-$pagesize", "iodepth=9**$ncpus",
+                     "iodepth=9//$ncpus", "bs=$ncpus+", "bs=$ncpus*(2",
+                     "bssplit=$pagesize/60:8k/40", "bs=$ncpus-id()",
+                     "bs=()*$ncpus", "bs=$ncpus*" + "(" * 90 + "1" + ")" * 90):
+            with self.subTest(text):
+                self.refused("[a]\n" + text, text + "; accepted: whole "
+                             "numbers with + - * / and ( ), as 2*$ncpus")
+
     def test_values_that_are_files_or_programs(self):
         """Whatever option of fio's takes one, and wherever it hides."""
         path = self.machine.path("precious")

@@ -7,6 +7,9 @@ the load, and can neither write, nor run a program, nor touch another file.
 What only concerns fio's own report is dropped and named.  All else is refused:
 an option of a later fio, too, until somebody has read what it does.
 """
+import ast
+import fractions
+import operator
 import os
 import re
 
@@ -97,6 +100,9 @@ OFF = {option for option, pattern in ALLOWED.items() if pattern in ("0", "1")}
 # A limit of ours takes their place.
 RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min", "rate_process")
 
+SUMS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+        ast.Div: lambda one, other: int(fractions.Fraction(one, other))}
+
 SHAPES = ("only what shapes the load; this may run programs, use other "
           "files, or make runs differ")
 ACCEPTED = {
@@ -130,20 +136,48 @@ def lines_of(path, where):
             yield number, line
 
 
+def result(node):
+    """Of a sum that Python has parsed, as bc(1) has it: of whole numbers."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -result(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in SUMS:
+        return SUMS[type(node.op)](result(node.left), result(node.right))
+    raise ValueError("no sum")
+
+
+def calculated(value, said):
+    """fio has bc(1) calculate such a value, but on no command line."""
+    try:
+        if not re.fullmatch("[0-9()+*/ -]{1,100}", value):
+            raise ValueError("no sum")
+        # a 0 in front means nothing to bc
+        return str(result(ast.parse(re.sub(r"\b0+(?=[0-9])", "", value.strip()),
+                                    mode="eval").body))
+    except (SyntaxError, ValueError, ZeroDivisionError) as error:
+        raise problem(said + "; accepted: whole numbers with + - * / and "
+                      "( ), as 2*$ncpus") from error
+
+
 def substituted(text, where):
     """With what fio would put in: variables, and words about the machine."""
+    said = "%s: %s" % (where, text)
+
     def variable(match):
         if match[1] not in os.environ:
-            raise problem("%s: %s; accepted: a variable that is set"
-                          % (where, text))
+            raise problem(said + "; accepted: a variable that is set")
         return os.environ[match[1]]
     text = re.sub(r"\$\{(\w+)\}", variable, text)
-    known = text.replace("$pagesize", str(os.sysconf("SC_PAGE_SIZE"))).replace(
-        "$ncpus", str(os.cpu_count()))
-    # fio has bc(1) calculate such a value, but on no command line
-    return known if known == text else re.sub(
-        r"([0-9]+)\s*\*\s*([0-9]+)$",
-        lambda match: str(int(match[1]) * int(match[2])), known)
+    page = os.sysconf("SC_PAGE_SIZE")
+    words = {"$pagesize": page, "$ncpus": os.cpu_count(),
+             "$mb_memory": os.sysconf("SC_PHYS_PAGES") * page >> 20}
+    known = re.sub(r"\$(pagesize|ncpus|mb_memory)",
+                   lambda match: str(words[match[0]]), text)
+    option, equals, value = known.partition("=")
+    if known == text or not re.search("[-+*/]", value):
+        return known
+    return option + equals + calculated(value, said)
 
 
 def included(line, path, section, depth):
