@@ -43,6 +43,11 @@ class BadInput(Case):
                 (["--compare", "none.json"], "none.json"),
                 (["--jobfile", "x", "--workloads", "rand4k-s32"],
                  "either --jobfile or --workloads"),
+                (["--jobfile", "x", "--workloads", ""],
+                 "either --jobfile or --workloads"),
+                *((["--" + name, ""], "--%s: ''; accepted: the name of a "
+                   "file" % name) for name in ("jobfile", "compare", "json",
+                                               "html", "plots", "show")),
                 (["--frobnicate"], "unrecognized")):
             with self.subTest(words):
                 self.check_untouched("/dev/nvme0n1", *words, code=2,

@@ -103,7 +103,8 @@ class Refusals(Tree):
                      ["1", "2", "3"], ["nullb0", "0"], ["-1"],
                      ["nullb0", "1", "2.5"], ["-i", "1", "1"],
                      ["--policy", "--top"], ["--counting", "maybe"],
-                     ["--counting", "off", "1", "1"], ["--top"]):
+                     ["--counting", "off", "1", "1"], ["--top"],
+                     ["--textfile", "", "-c", "1"]):
             got, _, err = self.run_tool(*args)
             self.assertEqual(got, 2, args)
             self.assertIn("usage:", err)

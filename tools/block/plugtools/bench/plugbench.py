@@ -18,7 +18,7 @@ from .. import VERSION
 from ..core.disks import Disk, disks, find_disk, with_knob
 from ..core.journal import Journal, locked, recover
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, active, say)
+                           UsageProblem, active, file_name, say)
 from ..report import results
 from ..report.records import POLICIES
 from .checks import run_checks
@@ -162,19 +162,22 @@ def add_limits(add):
 
 def add_output_options(add):
     """Where results go, and what is made of earlier ones."""
-    add("--json", metavar="FILE",
+    add("--json", metavar="FILE", type=file_name,
         help="where the records go [./plugbench-<disk>.json]")
     add("--verbose", "-v", action="store_true", help="all checks, a line for "
         "each run, and tables of all figures; else plan and verdict")
     add("--markdown", action="store_true", help="the verdict as Markdown, for "
         "a mail; with --show, nothing else")
-    add("--plots", metavar="DIR", help="write charts there, as SVG")
-    add("--html", metavar="FILE", help="write a report, one page")
-    add("--compare", metavar="OLD.json", help="compare with an earlier "
-        "result, after measuring, or NEW.json with it")
+    add("--plots", metavar="DIR", type=file_name,
+        help="write charts there, as SVG")
+    add("--html", metavar="FILE", type=file_name,
+        help="write a report, one page")
+    add("--compare", metavar="OLD.json", type=file_name, help="compare with "
+        "an earlier result, after measuring, or NEW.json with it")
     add("--fail-below", metavar="RATIO", type=share, help="with --compare: "
         "end with status 3 if anything is surely below that, as 0.97")
-    add("--show", metavar="FILE.json", help="print an earlier result again")
+    add("--show", metavar="FILE.json", type=file_name,
+        help="print an earlier result again")
     add("--commit", metavar="ID", help="what the kernel was built from, for "
         "the records [uname -r and -v]")
     add("--dry-run", action="store_true",
@@ -201,8 +204,9 @@ def make_parser():
         "made for the run, which shows what the CPU does alone")
     add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
     add("--workloads", metavar="A,B", help="[all that only read]")
-    add("--jobfile", metavar="FILE.fio", help="instead of these: the jobs of "
-        "a file for fio; its filename, times and seeds are not used")
+    add("--jobfile", metavar="FILE.fio", type=file_name, help="instead of "
+        "these: the jobs of a file for fio; its filename, times and seeds are "
+        "not used")
     add("--runtime", metavar="S", type=number_from_1, default=5,
         help="seconds of a run [5]")
     add("--repeat", metavar="N", type=number_from_1, default=5,
@@ -224,7 +228,7 @@ def mode_of(args, parser):
             (args.yes and not args.write, "--yes needs --write"),
             (args.fail_below and not args.compare,
              "--fail-below needs --compare"),
-            (args.jobfile and args.workloads,
+            (args.jobfile and args.workloads is not None,
              "give either --jobfile or --workloads"),
             (args.null and args.write,
              "--null takes no --write: it compares reads")):

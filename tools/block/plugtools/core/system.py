@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Files of /sys and /proc, words for people, and what can go wrong."""
+import argparse
 import errno
 import os
 import re
@@ -138,6 +139,13 @@ def listing(path):
         return sorted(os.listdir(path))
     except OSError:
         return []
+
+
+def file_name(text):
+    """A file of the command line; a variable that is not set names none."""
+    if not text:
+        raise argparse.ArgumentTypeError("''; accepted: the name of a file")
+    return text
 
 
 def active(text):

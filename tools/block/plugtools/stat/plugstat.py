@@ -15,7 +15,7 @@ import time
 from .. import VERSION
 from ..core.disks import NO_KNOB, Disk, disks, find_disk, without_knob
 from ..core.system import (EnvironmentProblem, Interrupted, UsageProblem,
-                           rooted)
+                           file_name, rooted)
 from ..core.terminal import add_options
 from . import prometheus, switch
 from .figures import delta, figures
@@ -165,7 +165,7 @@ def add_forms(parser):
     form.add_argument("--prometheus", action="store_true",
                       help="the kernel's counters in its text format: at "
                       "once, or with an interval at the end")
-    form.add_argument("--textfile", metavar="PATH",
+    form.add_argument("--textfile", metavar="PATH", type=file_name,
                       help="the same into a file for node_exporter: once, or "
                       "with an interval again and again")
     parser.add_argument("--check", action="store_true",
