@@ -161,6 +161,19 @@ class Nomerges(Case):
         self.assertRegex(verdict, "nomerges=2: .*no difference")
         self.assertEqual(self.machine.get(QUEUE + "nomerges"), "2")
 
+    def test_one(self):
+        """Of which there is a verdict: it is named nevertheless."""
+        self.machine.put(QUEUE + "nomerges", "2")
+        for words in ((), ("--markdown",)):
+            self.machine.put(QUEUE + "plug_policy", "[always] never")
+            self.machine.put(QUEUE + "scheduler", "[none]")
+            text = self.bench("--policies", "always,nomerges2", "-v", *words)
+            verdict = text[text.rindex("**" if words else "Verdict:"):]
+            self.assertRegex(verdict, "nomerges=0")
+            self.assertNotRegex(verdict, "nomerges=2")
+        self.assertRegex(text, r"always, nomerges=2 .*\n.*always, nomerges=0 "
+                         r".*\n.*nomerges2  ")
+
     def test_conditions(self):
         """What else was set for the runs is said beside the verdict."""
         text = self.bench("--policies", "always,never", "--repeat", "2")

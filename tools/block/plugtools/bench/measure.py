@@ -179,7 +179,7 @@ class Bench:
     def line_of(self, done, runs, figure, left):
         """A run and how far it is, for people."""
         number, name, policy, merges = runs[done]
-        if len(self.plan.merges) > 1:
+        if len(self.plan.merges) > 1 and policy != BASELINE:
             policy += ", nomerges=" + merges.name
         return "[%*d/%d] round %d %-17s %-10s %s%s left" % (
             len(str(len(runs))), done + 1, len(runs), number + 1, name, policy,

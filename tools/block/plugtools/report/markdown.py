@@ -23,8 +23,8 @@ def text(verdict, facts, holds):
         return "No verdict: nothing to compare with."
     lines = ["**%s**" % plain(one) for one in verdicts.sentences(verdict)]
     lines += ["This holds with %s." % plain(one) for one in holds]
-    several = len({one["profile"] for one in verdict["verdicts"]}) > 1
-    rows = [(workload + (", " + profile) * several, mode,
+    named = verdicts.told_apart(verdict)
+    rows = [(workload + (", " + profile) * named, mode,
              *(" ".join(pair) for pair in texts))
             for profile, workload, mode, texts in verdicts.rows_of(verdict)]
     lines += ["", *table(["workload", "mode"] + [

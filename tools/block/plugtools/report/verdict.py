@@ -181,12 +181,19 @@ def of(records):
             "margins": MARGINS, "comparisons": found, "verdicts": lines}
 
 
+def told_apart(verdict):
+    """Whether profiles are named: if there are several, or if it is for one
+    nomerges, which need not be the host's."""
+    profiles = {one["profile"] for one in verdict["verdicts"]}
+    return len(profiles) > 1 or any(", nomerges=" in one for one in profiles)
+
+
 def lines_of(verdict):
     """One line for each workload, and one for all."""
     if not verdict:
         return []
-    several = len({one["profile"] for one in verdict["verdicts"]}) > 1
-    rows = [[(one["profile"] + ": " if several else "") +
+    named = told_apart(verdict)
+    rows = [[(one["profile"] + ": " if named else "") +
              (one["workload"] or "all workloads"), one["text"]]
             for one in verdict["verdicts"]]
     return [row.rstrip() for row in aligned(rows)]
@@ -197,7 +204,7 @@ def sentences(verdict):
     found = groups(verdict["verdicts"], "suite", "profile")
     for (_, profile), some in found.items():
         words = some[-1]["text"]
-        yield "%s%s%s." % (profile + ": " if len(found) > 1 else "",
+        yield "%s%s%s." % (profile + ": " if told_apart(verdict) else "",
                            words[0].upper(), words[1:])
 
 
