@@ -199,6 +199,17 @@ class Jobfile(Case):
                           found["a"]["numjobs"], found["a"]["norandommap"]),
                          ("randread", "8k", "4", ""))
 
+    def test_pipe(self):
+        """It is read once, so it may come from a pipe."""
+        for words in ((), ("--keep-scheduler", "--dry-run"), ("--showcmd",)):
+            end, start = os.pipe()
+            self.addCleanup(os.close, end)
+            os.write(start, JOBS.encode())
+            os.close(start)
+            got, out, errors = self.machine.run(
+                *WORDS, "--jobfile", "/dev/fd/%d" % end, *words)
+            self.assertEqual(got, 0, out + errors)
+
     def test_include(self):
         """Beside the file, of its own section; what is in it is checked."""
         self.machine.put("d/inner", "bs=2k ; small\niodepth=7")

@@ -177,7 +177,7 @@ def check_iops(args, workloads):
 def make_plan(args, disk, counting):
     """All that is to be done, of which nothing has been done yet."""
     legs = disk.legs()
-    policies, workloads = choose_policies(args, legs), choose_workloads(args)
+    policies, workloads = choose_policies(args, legs), args.loads
     merges = choose_merges(legs, policies)
     rounds, runtime = fit(args, len(round_of(policies, merges))
                           * len(workloads), counting)

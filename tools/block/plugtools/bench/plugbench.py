@@ -26,7 +26,7 @@ from .counters import can_count
 from .fio import fio_command
 from .measure import measure_all
 from .nulldisk import NULL, Planned, null_disk
-from .plan import WARM_SECONDS, make_plan, print_plan
+from .plan import WARM_SECONDS, choose_workloads, make_plan, print_plan
 from .workloads import WORKLOADS
 
 EPILOG = """\
@@ -275,6 +275,7 @@ def work(args):
                                args.json)
     if args.compare:
         results.old_records(args.compare)       # or refuse it
+    args.loads = choose_workloads(args)     # once: it may come from a pipe
     if args.null:
         return on_null(args)
     disk = find_disk(args.device)
