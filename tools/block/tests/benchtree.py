@@ -154,12 +154,14 @@ class Machine:
         """Make a file."""
         path = self.path(path)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="ascii") as file:
+        with open(path, "w", encoding="utf-8",
+                  errors="surrogateescape") as file:
             file.write(text + "\n")
 
     def get(self, path):
         """What a file holds."""
-        with open(self.path(path), encoding="utf-8") as file:
+        with open(self.path(path), encoding="utf-8",
+                  errors="surrogateescape") as file:
             return file.read().strip()
 
     def program(self, name, text):

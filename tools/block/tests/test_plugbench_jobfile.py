@@ -189,6 +189,27 @@ class Jobfile(Case):
                              "--iops", "900")
         self.assertEqual({one["rate_iops"] for one in found.values()}, {"225"})
 
+    def test_names(self):
+        """With a blank in front, "global" is a job's to fio."""
+        found = self.jobs_of("[ global ]\nbs=8k\n[gr\u00f6\u00dfe \u2192]\n"
+                             "bs=4k\n[Global]\n")
+        self.assertEqual([(name, one.get("bs")) for name, one in
+                          found.items()], [
+            (" global ", "8k"), ("gr\u00f6\u00dfe \u2192", "4k"),
+            ("Global", None)])
+
+    def test_names_that_are_refused(self):
+        """They cannot be words of a command, or would steer a terminal."""
+        for name, says in (("a\0b", r"[a\x00b]"),
+                           ("a\x1b[7mb", r"[a\x1b[7mb]")):
+            self.refused("[a]\n[%s]\nrw=randread" % name, "x.fio, line 2: "
+                         "%s; accepted: a name that can be printed" % says)
+        self.machine.put("x.fio", "[gr\u00f6\u00dfe \u2192]")
+        with mock.patch("os.fsencode", lambda text: text.encode("latin-1")), \
+                self.assertRaisesRegex(UsageProblem, "locale's latin-1 has"):
+            jobfile.job_sections(self.machine.path("x.fio"))
+        self.refused("[a]\nbs=4\u212a", "accepted: numbers")  # kelvin
+
     def test_comments(self):
         """Also behind a value, a section or an option that stands alone."""
         found = self.jobs_of(

@@ -209,12 +209,26 @@ def options_of(line, path, section, depth=0):
     yield option, value.strip() if equals else None
 
 
+def check_name(name, where):
+    """It becomes a word of fio's command line, and is printed."""
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise problem("%s: [%s]; accepted: a name that this locale's %s has"
+                      % (where, name, error.encoding)) from error
+    if not name.isprintable():
+        raise problem("%s: [%s]; accepted: a name that can be printed"
+                      % (where, repr(name)[1:-1]))
+
+
 def job_sections(path):
     """[(section, [(option, value or None)])] of a job file, in its order."""
     found = []
     for number, line in lines_of(path, path):
         if line.startswith("["):
-            found.append((line[1:].partition("]")[0].strip(), []))
+            name = line[1:].partition("]")[0]
+            check_name(name, "%s, line %d" % (path, number))
+            found.append((name, []))
         elif found:
             found[-1][1].extend(options_of(line, path, found[-1][0]))
         else:
@@ -259,7 +273,7 @@ def check_option(option, value, writes, where):
     pattern = ALLOWED[option]
     if value is None and pattern != SWITCH:
         refuse(option + "= and a value")
-    if not re.fullmatch(pattern, value or "", re.IGNORECASE):
+    if not re.fullmatch(pattern, value or "", re.IGNORECASE | re.ASCII):
         refuse(accepted(option, writes))
     if option == "rw" and not writes and kind_of(value) in WRITES:
         refuse(accepted(option, writes))
