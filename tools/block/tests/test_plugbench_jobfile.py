@@ -201,6 +201,7 @@ class Jobfile(Case):
     def test_names_that_are_refused(self):
         """They cannot be words of a command, or would steer a terminal."""
         for name, says in (("a\0b", r"[a\x00b]"),
+                           ("a\udcf6b", r"[a\udcf6b]"),
                            ("a\x1b[7mb", r"[a\x1b[7mb]")):
             self.refused("[a]\n[%s]\nrw=randread" % name, "x.fio, line 2: "
                          "%s; accepted: a name that can be printed" % says)
@@ -326,6 +327,29 @@ class Jobfile(Case):
         self.assertIn("not used: buffered, clat_percentiles, description, "
                       "fallocate, gtod_reduce, unlink", out)
 
+    def test_what_is_harmless(self):
+        """As fio has it, in whatever form."""
+        found = self.jobs_of(
+            "# gr\udcf6\udcdfe\n[a]\ndescription=gr\udcf6\udcdfe\n"
+            "numjobs=0x4\nmem_align=8k\n"
+            "random_distribution=zoned_abs:60/20G:30/100G:10/500g\n"
+            "#\rbs=8k\n[b]\nnumjobs=04\r\nrandom_distribution=zipf:.5\n"
+            "log_entries=9\nlog_prio=1\nverify=0\ntrim_percentage=0",
+            "--iops", "800")
+        self.assertEqual({key: found["a"][key] for key in (
+            "numjobs", "iomem_align", "random_distribution", "rate_iops")}, {
+            "numjobs": "0x4", "iomem_align": "8k", "rate_iops": "100",
+            "random_distribution": "zoned_abs:60/20G:30/100G:10/500g"})
+        self.assertNotIn("bs", found["a"])
+        self.assertEqual(found["b"]["numjobs"], "04")
+        self.assertFalse({"log_entries", "log_prio", "verify",
+                          "trim_percentage"} & set(found["b"]))
+        for text in ("numjobs=00", "numjobs=0x0", "numjobs=1k", "verify=null",
+                     "verify=1", "numjobs=0x400", "trim_percentage=1",
+                     "random_distribution=zoned_abs:60/x"):
+            with self.subTest(text):
+                self.refused("[a]\n" + text, text + "; accepted")
+
     def test_one_after_the_other(self):
         """Jobs run all at once; of one job nobody would notice."""
         self.refused("[a]\nrw=read\n[b]\nstonewall\nrw=randread",
@@ -333,6 +357,7 @@ class Jobfile(Case):
         self.refused("[global]\nwait_for_previous\n[a]\n[b]\nrw=read",
                      "[b]: stonewall; accepted: jobs")
         self.jobs_of("[a]\nstonewall\nrw=read")
+        self.jobs_of("[global]\nwait_for_previous\n[a]\n[b]\nstonewall=0")
 
     def test_limit_of_reads_and_writes(self):
         """fio's own limit would hold for either."""

@@ -27,12 +27,14 @@ DEEPEST = 8                     # files that include each other
 NUMBER = r"[-+]?(0x[0-9a-f]+|[0-9]+(\.[0-9]+)?)[a-z]{0,5}%?"
 NUMBERS = r",*{0}([-,:/ ]+{0})*[-,:/]*|" \
     r"\([( ]*{0}([-+*/%^ ()]+{0})*[) ]*\)[a-z]{{0,5}}".format(NUMBER)
+SHARE = r"\.?[0-9][0-9.]*[a-z]{0,5}%?"
 DIGITS = r"[0-9]{1,3}"
 SWITCH = r"[01]?"               # of an option that may stand alone
 LIST = r"[0-9][-0-9,:]*"        # of CPUs or nodes
 
 ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange",
-           "ba": "blockalign", "mem": "iomem", "io_limit": "io_size",
+           "ba": "blockalign", "mem": "iomem", "mem_align": "iomem_align",
+           "io_limit": "io_size", "wait_for_previous": "stonewall",
            "iodepth_batch_submit": "iodepth_batch"}
 
 
@@ -52,8 +54,8 @@ ALLOWED = table(
      latency_target latency_window latency_percentile hipri_percentage
      force_async fsync fdatasync cmdprio_percentage cmdprio_class cmdprio
      cmdprio_bssplit prio prioclass nice buffer_compress_percentage
-     buffer_compress_chunk dedupe_percentage""", NUMBERS),
-    ("numjobs", r"[1-9][0-9]{0,2}"),
+     buffer_compress_chunk dedupe_percentage iomem_align""", NUMBERS),
+    ("numjobs", r"0*[1-9][0-9]{0,2}|0x0*[1-9a-f][0-9a-f]?"),
     ("rwmixread rwmixwrite", DIGITS),
     ("""serialize_overlap bs_is_seq_rand softrandommap rate_ignore_thinktime
      nonvectored uncached nowait scramble_buffers
@@ -64,7 +66,8 @@ ALLOWED = table(
     ("rw", r"(%s)(:[-0-9a-z]+)?" % "|".join(READS + WRITES)),
     ("ioengine", "|".join(ENGINES)),
     ("iomem", "malloc|shm|shmhuge|mmap"),
-    ("random_distribution", r"[a-z_]+(:[-0-9.,:/%]+)?"),
+    ("random_distribution",
+     r"[a-z_]+(:,*{0}([-,:/]+{0})*[-,:/]*)?".format(SHARE)),
     ("random_generator", "tausworthe|lfsr|tausworthe64"),
     ("rw_sequencer", "sequential|identical"),
     ("rate_process", "linear|poisson"),
@@ -77,19 +80,21 @@ ALLOWED = table(
     ("kb_base", "1000|1024"),
     ("direct", "1"),
     ("""buffered create_only pre_read unlink unlink_each_loop overwrite
-     file_append fill_device do_verify verify_only experimental_verify""",
+     file_append fill_device verify do_verify verify_only experimental_verify
+     trim_percentage""",
      "0"))
 
 # What is ours to say, or has no part in the load: the file's own is dropped.
 OURS = set("""
     name description filename time_based runtime timeout
-    ramp_time startdelay loops thread stonewall wait_for_previous new_group
+    ramp_time startdelay loops thread stonewall new_group
     group_reporting randseed randrepeat allrandrepeat use_os_rand
     lat_percentiles clat_percentiles slat_percentiles percentile_list
     unified_rw_reporting significant_figures unit_base stats disk_util
     disable_lat disable_clat disable_slat disable_bw_measurement gtod_reduce
     clocksource log_avg_msec log_hist_msec log_hist_coarseness log_max_value
-    log_offset log_unix_epoch per_job_logs bwavgtime iopsavgtime
+    log_entries log_prio log_offset log_unix_epoch per_job_logs bwavgtime
+    iopsavgtime
     exitall exitall_on_error exit_what continue_on_error create_serialize
     create_fsync create_on_open allow_file_create fallocate fadvise_hint
     file_service_type nrfiles openfiles invalidate filename_format
@@ -125,11 +130,13 @@ def without_comment(line):
 def lines_of(path, where):
     """(number, line) of a file, but for comments."""
     try:
-        with open(path, encoding="utf-8") as file:
+        # a comment may be Latin-1; a CR alone ends no line of fio's
+        with open(path, encoding="utf-8", errors="surrogateescape",
+                  newline="\n") as file:
             text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise problem("%s cannot be read (%s); accepted: a job file of fio's"
-                      % (where, getattr(error, "strerror", error))) from error
+                      % (where, error.strerror)) from error
     for number, line in enumerate(text.split("\n"), 1):
         line = without_comment(line)
         if line:
@@ -284,6 +291,11 @@ def kind_of(value):
     return (value or "read").partition(":")[0].lower()
 
 
+def whole_number(text):
+    """Of digits as fio reads them: a 0 in front is not octal."""
+    return int(text, 16 if "x" in text.lower() else 10)
+
+
 def reads_of(options):
     """Of 100 I/Os of a job that does both, how many read; else None."""
     known = dict(options)
@@ -301,7 +313,7 @@ def reads_of(options):
 def check_order(jobs, path):
     """All jobs run at once here."""
     late = [name for name, options in jobs[1:]
-            if {"stonewall", "wait_for_previous"} & set(dict(options))]
+            if dict(options).get("stonewall", "0") != "0"]
     if late:
         raise problem(
             "%s, [%s]: stonewall; accepted: jobs that run all at once; make "
@@ -329,7 +341,7 @@ def job_workload(sections, path):
         jobs.append((section, common + options))
         known = dict(jobs[-1][1])
         parts.append(Part(words_of(section, options),
-                          int(known.get("numjobs") or 1),
+                          whole_number(known.get("numjobs", "1")),
                           reads_of(jobs[-1][1])))
     if not jobs:
         raise problem("%s has no job, as [random] and rw=randread" % path)
