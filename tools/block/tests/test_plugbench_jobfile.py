@@ -157,6 +157,7 @@ class Jobfile(Case):
                 ("[a]\nioscheduler=bfq", "only what shapes"),
                 ("[a]\nnumjobs=0", "numjobs=1 to 999"),
                 ("include x", "before any [section]"),
+                ("\ufeff[a]", "x.fio starts with a byte order mark"),
                 ("[a]\ninclude x", "include x; accepted"),
                 ("[global]\nbs=4k", "has no job"), ("", "has no job")):
             with self.subTest(text):

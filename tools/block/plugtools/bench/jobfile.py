@@ -137,6 +137,9 @@ def lines_of(path, where):
     except OSError as error:
         raise problem("%s cannot be read (%s); accepted: a job file of fio's"
                       % (where, error.strerror)) from error
+    if text.startswith("\ufeff"):
+        raise problem(where + " starts with a byte order mark, which fio does "
+                      "not take; accepted: UTF-8 without one")
     for number, line in enumerate(text.split("\n"), 1):
         line = without_comment(line)
         if line:
