@@ -133,6 +133,26 @@ class Find(Case):
                 disks.find_disk(word)
             self.assertIn(says, str(caught.exception))
 
+    def test_disks_that_have_it(self):
+        """By a node that is there: of a hidden path, the head's."""
+        self.disk("cciss!c0d0", "104:0", node=False)
+        self.put("dev/cciss/c0d0")
+        self.disk("nvme1n1", "259:3", queue=False)
+        for path in "nvme1c0n1", "nvme1c1n1", "nvme2c0n1":
+            self.disk(path, "0:0", node=False)
+        self.assertEqual(disks.with_knob(), "disks with plug_policy here: "
+                         "/dev/cciss/c0d0, /dev/nvme0n1, /dev/nvme1n1")
+        self.part("cciss!c0d0", "cciss!c0d0p1", "104:1")
+        self.put("dev/cciss/c0d0p1")
+        with self.assertRaisesRegex(system.UsageProblem,
+                                    "accepted: /dev/cciss/c0d0$"), \
+                mock.patch.object(disks, "kernel_name",
+                                  lambda *_: "cciss!c0d0p1"):
+            disks.find_disk("/dev/cciss/c0d0p1")
+        self.put("proc/swaps", "Filename\n/dev/cciss/c0d0p1 partition\n")
+        self.assertEqual(disks.uses(disks.Disk("cciss!c0d0")),
+                         ["cciss!c0d0p1 is swap"])
+
     def test_policy(self):
         """Read and set."""
         disk = disks.find_disk("nvme0n1")

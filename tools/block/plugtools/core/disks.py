@@ -25,6 +25,11 @@ Stat = collections.namedtuple(
     "write_sectors write_ms in_flight busy_ms waited_ms")
 
 
+def node_name(name):
+    """Where the node of a device is that the kernel calls so."""
+    return "/dev/" + name.replace("!", "/")
+
+
 class Disk:
     """A whole disk: its directory in sysfs and its device node.
 
@@ -34,7 +39,7 @@ class Disk:
     """
 
     def __init__(self, name, node=None, paths=None):
-        default = rooted("/dev/" + name.replace("!", "/"))
+        default = rooted(node_name(name))
         self.name = name
         self.node = (default if os.path.exists(default) else "") \
             if node is None else node
@@ -183,7 +188,12 @@ def nvme_paths(names=None):
 
 def with_knob():
     """What has a policy here, for messages."""
-    found = ["/dev/" + name for name in disks() if Disk(name).has_knob()]
+    heads = {path: head for head, paths in nvme_paths().items()
+             for path in paths}
+    found = [heads.get(name, name) for name in disks()
+             if Disk(name).has_knob()]
+    found = [node_name(name) for name in dict.fromkeys(found)
+             if Disk(name).node]
     if len(found) > MOST_NAMED:
         found[MOST_NAMED:] = ["and %d more" % (len(found) - MOST_NAMED)]
     return "disks with plug_policy here: " + (", ".join(found) or "none")
@@ -243,7 +253,7 @@ def find_disk(argument):
     if whole:
         raise UsageProblem(
             "%s is a partition of %s, and the policy is the whole disk's; "
-            "accepted: /dev/%s" % (argument, whole, whole))
+            "accepted: %s" % (argument, whole, node_name(whole)))
     raise UsageProblem("%s is no disk; accepted: a whole disk, as "
                        "/dev/nvme0n1 (%s)" % (argument, with_knob()))
 
@@ -291,7 +301,7 @@ def mounts(name, part, known):
     """What is mounted or swapped to of a device, whose directory in sysfs is
     given, by what mounted() returns."""
     alias = read(os.path.join(part, "dm/name"), "")
-    keys = [read(os.path.join(part, "dev"), ""), "/dev/" + name,
+    keys = [read(os.path.join(part, "dev"), ""), node_name(name),
             "/dev/mapper/" + alias if alias else ""]
     return list(dict.fromkeys(text for key in filter(None, keys)
                               for text in known.get(key, ())))
@@ -328,7 +338,7 @@ def held_exclusively(part, node):
 def parts_of(disk):
     """(name, directory in sysfs, node) of a disk's partitions and the disk."""
     for name in disk.partitions():
-        yield name, disk.path(name), rooted("/dev/" + name)
+        yield name, disk.path(name), rooted(node_name(name))
     yield disk.name, disk.dir, disk.node
 
 
