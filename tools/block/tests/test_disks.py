@@ -231,6 +231,15 @@ class Uses(Case):
             took.append(faketree.calls(lambda: self.uses("nvme0n1")))
         self.assertLess(took[1], 5 * took[0], took)
 
+    def test_many_legs(self):
+        """All disks are listed once for what is below one, not per leg."""
+        self.many(30, "dm-%d", ("sd%dx",))
+        self.above("md0", "9:0", *("dm-%d" % one for one in range(30)))
+        with mock.patch.object(disks, "nvme_paths", return_value={}) as asked:
+            self.assertEqual(len(disks.find_disk("/dev/md0").legs()), 30)
+            self.assertEqual(len(disks.stack_of(disks.Disk("md0"))), 61)
+        self.assertEqual(asked.call_count, 2)
+
     def exclusively(self, disk, held):
         """What is said if these nodes are held."""
         def opened(node):

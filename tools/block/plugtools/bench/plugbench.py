@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 from .. import VERSION
-from ..core.disks import Disk, disks, find_disk, node_name, with_knob
+from ..core.disks import all_disks, find_disk, node_name, with_knob
 from ..core.journal import Journal, locked, recover
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, active, file_name, say)
@@ -46,8 +46,9 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 def require_knob(disk):
     """Without plug_policy there is nothing to compare."""
     if not disk.node:
-        heads = [node_name(name) for name in disks() if name != disk.name and
-                 disk.name in [leg.name for leg in Disk(name).legs()]]
+        heads = [node_name(one.name) for one in all_disks()
+                 if one.name != disk.name and
+                 disk.name in [leg.name for leg in one.legs()]]
         raise UsageProblem("%s has no device node; accepted: %s" % (
             disk.name, "the disk above it, " + heads[0] if heads
             else "a whole disk that has one"))

@@ -130,8 +130,9 @@ class Disk:
         """Whole disks that it sends its I/O to directly, by name."""
         found = [disk_of_partition(slave) or slave
                  for slave in listing(self.path("slaves"))]
-        paths = nvme_paths() if self.paths is None else self.paths
-        return list(dict.fromkeys(found + paths.get(self.name, [])))
+        if self.paths is None:
+            self.paths = nvme_paths()
+        return list(dict.fromkeys(found + self.paths.get(self.name, [])))
 
     def legs(self):
         """The disks with requests that serve it; itself, if it has."""
