@@ -376,6 +376,15 @@ class Jobfile(Case):
         self.refused("[a]\nrw=rw", "--iops: 1 for 1 jobs; accepted: 2 or more",
                      "--write", "--yes", "--iops", "1")
 
+    def test_thinktime(self):
+        """As long as a run, it leaves nothing to measure."""
+        for text in "100s", "1S", "1000000", "1000ms", "1m":
+            self.refused("[a]\nthinktime=" + text, "thinktime=%s; accepted: "
+                         "less than a run, 1 s (--runtime)" % text)
+        for text in "999999", "999ms", "900us", "0":
+            self.jobs_of("[a]\nthinktime=" + text)
+        self.jobs_of("[a]\nthinktime=1s", "--runtime", "2")
+
     def test_limit_of_ours(self):
         """The workload that writes has two sides, too."""
         got, out, _ = self.machine.run(

@@ -3,6 +3,7 @@
 import collections
 import itertools
 import os
+import re
 
 from ..core.system import UsageProblem, duration, read, rooted, say
 from .jobfile import read_jobfile
@@ -13,6 +14,8 @@ WARM_SECONDS = 1                # of the run before, in which "adaptive" learns
 COUNT_SECONDS = 1               # of the run that counts unplugs
 OVERHEAD_SECONDS = 0.8          # of starting and ending fio
 ROUNDS_WANTED = 3               # a budget shortens runs before it cuts these
+# Seconds of fio's units; what has none is in microseconds.
+THINK = {"ms": 1e-3, "msec": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 # workloads: {name: Workload}; iops, budget: limits or None; merges: one or two
 # Merges
@@ -174,6 +177,16 @@ def check_iops(args, workloads):
                     args.iops, one.jobs, 1 + both))
 
 
+def check_thinktime(workloads, runtime):
+    """A job that thinks all the time does no I/O, and fio waits for it."""
+    for word in (word for one in workloads for part in one.parts or ()
+                 for word in part.words):
+        match = re.fullmatch("--thinktime=([0-9]+)([a-z]*)", word.lower())
+        if match and int(match[1]) * THINK.get(match[2], 1e-6) >= runtime:
+            raise UsageProblem("--jobfile: %s; accepted: less than a run, %d "
+                               "s (--runtime)" % (word[2:], runtime))
+
+
 def make_plan(args, disk, counting):
     """All that is to be done, of which nothing has been done yet."""
     legs = disk.legs()
@@ -182,6 +195,7 @@ def make_plan(args, disk, counting):
     rounds, runtime = fit(args, len(round_of(policies, merges))
                           * len(workloads), counting)
     check_iops(args, workloads.values())
+    check_thinktime(workloads.values(), runtime)
     return Plan(disk, legs, policies, workloads, choose_cpu(args, legs[0]),
                 rounds, runtime, polls(disk),
                 args.json or free_name(disk), args.iops, args.budget, counting,
