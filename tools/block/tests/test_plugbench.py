@@ -87,6 +87,11 @@ class Environment(Case):
                              says="cannot write /nowhere/x")
         self.check_untouched("/dev/nvme0n1", "--json", "/dev/null", code=1,
                              says="cannot write /dev/null")
+        for path in "dev/other", "dev/other/charts":
+            self.check_untouched("/dev/nvme0n1", "--plots", path, code=1,
+                                 says="cannot write into " + path)
+        self.bench("--plots", "dev/new/charts", "--dry-run")
+        self.assertFalse(os.path.exists(self.machine.path("dev/new")))
 
     def test_dry_run(self):
         """Plan and checks, and nothing else."""

@@ -175,6 +175,13 @@ def check_idle(plan, _args, checks):
                            "be disturbed" % others)
 
 
+def can_hold(path):
+    """Whether files can go into a directory, which may have to be made."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return os.path.isdir(path) and os.access(path, os.W_OK)
+
+
 def check_output(plan, args, checks):
     """What cannot be written must be known before, not after."""
     for path in filter(None, (plan.json, args.html)):
@@ -186,6 +193,9 @@ def check_output(plan, args, checks):
             writable = False
         if not writable:
             checks.add("error", "cannot write %s" % path)
+    if args.plots and not can_hold(os.path.abspath(args.plots)):
+        checks.add("error", "cannot write into %s: no directory, or not ours "
+                            "to write" % args.plots)
 
 
 CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
