@@ -4,6 +4,7 @@
 writes.
 """
 import contextlib
+import errno
 import json
 import os
 import unittest
@@ -275,14 +276,31 @@ class Result(Case):
 
     def test_no_permission(self):
         """Says who may, and of which file."""
-        for words in ["/dev/nvme0n1", *SHORT], ["--null", *SHORT]:
+        for user, words in (9, ["/dev/nvme0n1", *SHORT]), (0, ["--null"]):
             with mock.patch("plugtools.core.journal.fcntl.flock"), \
+                    mock.patch("os.geteuid", lambda user=user: user), \
                     mock.patch("os.open", side_effect=PermissionError(
                         13, "Permission denied", "/run/x")):
                 got, _, errors = self.machine.run(*words)
             self.assertEqual(got, 1, errors)
-            self.assertIn("plugbench: /run/x: permission denied; run as root",
-                          errors)
+            self.assertEqual(errors, "plugbench: /run/x: Permission denied%s"
+                             "\n" % (": run as root" if user else ""))
+
+    def test_what_cannot_be_opened(self):
+        """A sysfs that is read-only does not ask for root."""
+        real = os.open
+        for user, name, error, says in (
+                (0, "plug_policy", errno.EROFS, "Read-only file system; no"),
+                (0, "plug_policy", errno.EACCES, "Permission denied; no"),
+                (9, "dev/nvme0n1", errno.EACCES, "denied: run as root; no")):
+            def opened(path, *more, name=name, error=error):
+                if str(path).endswith(name):
+                    raise OSError(error, os.strerror(error), path)
+                return real(path, *more)
+            with mock.patch("os.open", opened), \
+                    mock.patch("os.geteuid", lambda user=user: user):
+                self.check_untouched("/dev/nvme0n1", "--dry-run", code=1,
+                                     says=says)
 
     def test_full_disk(self):
         """Output that is lost is told, and is no success; that nobody reads

@@ -6,7 +6,8 @@ import subprocess
 import time
 
 from ..core.disks import uses
-from ..core.system import active, names_in, read, refuse_special, rooted, say
+from ..core.system import (active, names_in, read, refusal, refuse_special,
+                           rooted, say)
 from ..core.terminal import paint
 from .fio import fio_command
 
@@ -42,15 +43,17 @@ def own(plan, leg):
 
 def check_permission(plan, _args, checks):
     """Settings must be writable and the disk readable."""
-    knobs = [leg.path("queue/plug_policy" if leg.has_knob()
-                      else "queue/nomerges") for leg in plan.legs]
-    locked = [knob for knob in knobs if not os.access(knob, os.W_OK)]
-    if locked:
-        checks.add("error", "cannot write %s: run as root" % locked[0])
-    elif not os.access(plan.disk.node, os.R_OK):
-        checks.add("error", "cannot read %s: run as root" % plan.disk.node)
-    else:
-        checks.add("ok", "permission to read the disk and set its policy")
+    wanted = [("write", leg.path("queue/plug_policy" if leg.has_knob()
+                                 else "queue/nomerges"), os.O_WRONLY)
+              for leg in plan.legs]
+    for verb, path, flags in wanted + [("read", plan.disk.node, os.O_RDONLY)]:
+        try:
+            os.close(os.open(path, flags))
+        except OSError as error:
+            checks.add("error", "cannot %s %s: %s" % (verb, path,
+                                                      refusal(error)))
+            return
+    checks.add("ok", "permission to read the disk and set its policy")
 
 
 def check_tools(plan, _args, checks):

@@ -18,7 +18,7 @@ from .. import VERSION
 from ..core.disks import all_disks, find_disk, node_name, with_knob
 from ..core.journal import Journal, locked, recover
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, active, file_name, say)
+                           UsageProblem, active, file_name, refusal, say)
 from ..report import results
 from ..report.records import POLICIES
 from .checks import run_checks
@@ -466,7 +466,7 @@ def main(words=None):
         say("plugbench: %s" % problem, sys.stderr)
         return 2
     except PermissionError as problem:
-        say("plugbench: %s: permission denied; run as root" % problem.filename,
+        say("plugbench: %s: %s" % (problem.filename, refusal(problem)),
             sys.stderr)
         return 1
     except (EnvironmentProblem, OSError) as problem:

@@ -101,6 +101,12 @@ def write(path, value):
         raise
 
 
+def refusal(error):
+    """What an OSError says; who is not root hears that root may."""
+    denied = isinstance(error, PermissionError) and os.geteuid() != 0
+    return error.strerror + (": run as root" if denied else "")
+
+
 def refuse_special(path):
     """Of a device, a pipe or a directory a file must not take the place."""
     if os.path.exists(path) and not os.path.isfile(path):

@@ -5,7 +5,6 @@
 puts the old one back.  Every decision goes to the system's log.
 """
 import argparse
-import errno
 import json
 import re
 import signal
@@ -14,7 +13,7 @@ import sys
 from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, say)
+                           UsageProblem, refusal, say)
 from ..core.terminal import add_options
 from ..report.records import ReportError
 from .disklist import (HEADER, NOMERGES, check_list, keeps_nomerges,
@@ -30,7 +29,6 @@ from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, print_result,
 FORMAT = 2                      # of what --json prints
 DEFAULT_GUARD = "p99=10%,iops=-2%"
 SHORTEST, LONGEST = 12, 86400   # seconds for a try
-DENIED = (errno.EACCES, errno.EPERM)
 SHORTEST_BLOCK = 0.5            # seconds
 INTERRUPTED = {"try": "; modes are as before",
                "undo": "; the next undo does the rest"}
@@ -323,8 +321,7 @@ def main(words=None):
     except ReportError as error:
         why, code = str(error), 1
     except OSError as error:
-        root = ": run as root" if error.errno in DENIED else ""
-        why, code = "%s: %s%s" % (error.filename, error.strerror, root), 1
+        why, code = "%s: %s" % (error.filename, refusal(error)), 1
     say("%s: %s" % (PROGRAM, why), sys.stderr)
     if args.verb not in ("list", "summary"):
         log("%s: %s" % (args.verb, why))
