@@ -142,6 +142,8 @@ class Find(Case):
             self.disk(path, "0:0", node=False)
         self.assertEqual(disks.with_knob(), "disks with plug_policy here: "
                          "/dev/cciss/c0d0, /dev/nvme0n1, /dev/nvme1n1")
+        os.unlink(self.path("dev/nvme1n1"))     # as in a container
+        self.assertIn(", nvme1n1", disks.with_knob())
         self.part("cciss!c0d0", "cciss!c0d0p1", "104:1")
         self.put("dev/cciss/c0d0p1")
         with self.assertRaisesRegex(system.UsageProblem,

@@ -180,17 +180,44 @@ class Recover(Case):
         change = json.dumps({"path": self.knob, "before": "always",
                              "to": "never"})
         for lines in ([], ["\0\0"], ["[]"], ["7", change], [head, "[" * 100000,
-                      change], [head, '{"path": 7}', change],
+                      change], [head, change, '{"path": 7}'],
                       [head.replace('["nvme0n1"]', "null"), change],
                       [head.replace('"nvme0n1"', "[]"), change]):
             self.told.clear()
             self.put(KNOB, "always [never]")
-            self.put("run/plug-policy/nvme0n1.journal", "\n".join(lines))
+            self.put("run/plug-policy/nvme0n1.journal",
+                     "".join(line + "\n" for line in lines))
             self.assertIn("cannot be read", self.recover(good=False))
             self.assertTrue(os.path.exists(self.file))
             self.assertEqual(self.setting(),
                              "always" if change in lines else "never")
             os.unlink(self.file)
+
+    def test_later_version(self):
+        """One whose entries hold more; and its lock is heeded, as is that of
+        one whose head cannot be read."""
+        entry = self.journal()
+        entry.head["new"] = 1
+        entry.set(self.knob, "never")
+        os.close(entry.file)
+        for data in None, "{\n":
+            with journal.locked(["nvme0n1"], "plugbench"):
+                self.assertEqual(self.recover(), "")
+            self.assertEqual(self.setting(), "never")
+            if data is None:
+                self.assertIn("always again", self.recover())
+                self.told.clear()
+                self.put(KNOB, "always [never]")
+                self.put("run/plug-policy/nvme0n1.journal", "{\n")
+
+    def test_not_ours_to_read(self):
+        """It is not said to hold what cannot be read."""
+        self.killed()
+        with mock.patch("builtins.open", side_effect=PermissionError(
+                13, "Permission denied", self.file)), \
+                self.assertRaises(PermissionError):
+            journal.recover(self.told.append)
+        self.assertEqual(self.told, [])
 
     def test_module_in_use(self):
         """One that stays is not said to be gone."""

@@ -18,7 +18,8 @@ echo "$*" >>%(place)s/calls
 case $1 in
 try)
     [ %(code)d = 1 ] ||
-        echo '{"why": "as it was told", "changed": %(changed)s}'
+        echo '{"why": "as it was told", "changed": %(changed)s,
+               "disks": {"a": {"status": "%(status)s"}}}'
     exit %(code)d ;;
 *) echo '{"changed": %(changed)s}' ;;
 esac
@@ -30,13 +31,13 @@ esac
 class RoleTest(unittest.TestCase):
     """The role on this host."""
 
-    def play(self, code=0, changed="true", **variables):
+    def play(self, code=0, changed="true", status="held", **variables):
         """(exit code, what plugroll was called with, what Ansible said)"""
         with tempfile.TemporaryDirectory() as place:
             program = os.path.join(place, "plugroll")
             with open(program, "w", encoding="ascii") as file:
                 file.write(PROGRAM % {"place": place, "code": code,
-                                      "changed": changed})
+                                      "changed": changed, "status": status})
             os.chmod(program, 0o755)
             with open(os.path.join(place, "play.json"), "w",
                       encoding="ascii") as file:
@@ -97,11 +98,13 @@ class RoleTest(unittest.TestCase):
 
     def test_no_gain(self):
         """A gain is asked for; without it nothing is kept, and the host does
-        not fail."""
-        code, calls, said = self.play(5, "false", plug_policy_require="iops=1%",
-                                      plug_policy_keep_untested=True)
-        self.assertEqual((code, len(calls)), (0, 1), said)
-        self.assertIn("--require iops=1%", calls[0])
+        not fail; also if of another disk nothing is known."""
+        for result in 5, 4:
+            code, calls, said = self.play(
+                result, "false", "no gain", plug_policy_require="iops=1%",
+                plug_policy_keep_untested=True)
+            self.assertEqual((code, len(calls)), (0, 1), said)
+            self.assertIn("--require iops=1%", calls[0])
 
     def test_tried(self):
         """Only tried."""

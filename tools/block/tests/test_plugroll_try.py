@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what plugroll try does when disks stop, go, idle or are many."""
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -10,6 +12,7 @@ import unittest
 from unittest import mock
 
 import rolltree
+from plugtools.core import journal
 from plugtools.roll import disklist, guard, meter, plugroll, trial
 
 KNOB = "sys/block/nvme0n1/queue/plug_policy"
@@ -283,17 +286,27 @@ class TryTest(rolltree.Tree):
         self.assertFalse(waited.called)
         self.assertIn("eui.nvme0n1", self.read(RULES))
 
+    def refused_before(self, *words, code=1, said=""):
+        """A try that is not begun, as it could not be kept."""
+        with mock.patch.object(plugroll, "try_mode") as tried:
+            got, _, text = self.attempt({"nvme0n1": {}}, "--keep", *words)
+        self.assertEqual((got, tried.called), (code, False), text)
+        self.assertIn(said, text)
+
     def test_cannot_be_kept(self):
         """What is known before the try is said before it; whatever comes
         after it, its result is told."""
-        for name, text in ((RULES, "# mine"), ("sys/block/nvme0n1/wwid", "")):
-            self.write(name, text)
-            with mock.patch.object(plugroll, "try_mode") as tried:
-                self.assertIn(self.attempt({"nvme0n1": {}}, "--keep")[0],
-                              (1, 2))
-            self.assertFalse(tried.called)
-            self.write(name, "eui.1")
+        self.write("sys/block/nvme0n1/wwid", "")
+        self.refused_before(code=2, said="neither wwid nor serial")
+        self.write("sys/block/nvme0n1/wwid", "eui.1")
+        self.write(RULES, "# mine")
+        self.refused_before(said="is not plugroll's")
         os.unlink(self.path(RULES))
+        with mock.patch.object(os, "access", return_value=False):
+            self.refused_before(said="cannot be written")
+        self.write("run/plug-policy/nvme0n1.journal", "{")
+        self.refused_before(said="could not be put back")
+        os.unlink(self.path("run/plug-policy/nvme0n1.journal"))
         with mock.patch.object(plugroll, "keep", side_effect=OSError(
                 30, "Read-only file system", "/etc/x")):
             code, found, said = self.attempt(
@@ -301,6 +314,47 @@ class TryTest(rolltree.Tree):
         self.assertEqual((code, found["status"], found["kept"]),
                          (1, "held", False))
         self.assertIn("/etc/x: Read-only file system", said)
+
+    def test_keep_of_another_disk(self):
+        """One that took a disk's name meanwhile is kept by its own WWID; one
+        without any that is idle does not matter."""
+        self.disk("nvme1n1", wwid="")
+        self.write(KNOB, rolltree.offer("never"))
+
+        def swap(*args):
+            self.write("sys/block/nvme0n1/wwid", "eui.new")
+            return try_mode(*args)
+        try_mode = plugroll.try_mode
+        with mock.patch.object(plugroll, "try_mode", swap):
+            code, found, said = self.attempt({"nvme0n1": {}}, "--keep",
+                                             disks=["--all-nvme"])
+        self.assertEqual((code, found.get("kept")), (0, True), said)
+        self.assertIn("eui.new", self.read(RULES))
+        self.assertNotIn("eui.nvme0n1", self.read(RULES))
+
+    def test_busy_disk(self):
+        """It is asked again; what another disk's journal tells is its own."""
+        self.write("run/plug-policy/sda.journal", "no entry")
+        tells = journal.Journal("nvme0n1", ["nvme0n1"], "plugroll")
+        tells.set(self.path(KNOB), "never")
+        with mock.patch.object(journal, "write", side_effect=OSError(
+                16, "Device or resource busy", KNOB)):
+            problems = tells.put_back()
+        self.assertEqual((len(problems), self.mode("nvme0n1")), (1, "never"))
+        with mock.patch.object(trial.time, "sleep"):
+            trial.try_again(tells, ["nvme0n1"], problems)
+        self.assertEqual((self.mode("nvme0n1"), self.left()),
+                         ("always", ["sda.journal"]))
+
+    def test_twice(self):
+        """A second guard would silently replace the first."""
+        for option, one in ("--guard", "iops=-2%"), ("--require", "iops=2%"):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                code = self.run_roll("try", "never", "nvme0n1", option, one,
+                                     option, one)[0]
+            self.assertEqual(code, 2)
+            self.assertIn("given twice; accepted: once, as %s=" % option,
+                          said.getvalue())
 
     def test_already_but_tried(self):
         """What another plugroll tries right now is not set already."""

@@ -6,8 +6,8 @@ import subprocess
 import time
 
 from ..core.disks import uses
-from ..core.system import (active, names_in, read, refusal, refuse_special,
-                           rooted, say)
+from ..core.system import (active, can_hold, names_in, read, refusal,
+                           refuse_special, rooted, say)
 from ..core.terminal import paint
 from .fio import fio_command
 
@@ -176,13 +176,6 @@ def check_idle(plan, _args, checks):
     if others:
         checks.add("warn", "%d requests of others in 0.3 s: the result will "
                            "be disturbed" % others)
-
-
-def can_hold(path):
-    """Whether files can go into a directory, which may have to be made."""
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
-    return os.path.isdir(path) and os.access(path, os.W_OK)
 
 
 def check_output(plan, args, checks):

@@ -32,7 +32,8 @@ from .system import (SIGNALS, EnvironmentProblem, active, listing, read,
                      rooted, start_time, write)
 
 END_SECONDS = 5                 # for a killed process to be gone
-# The entries of a journal, the first of which is the first one here.
+# The entries of a journal, the first of which is the first one here; those of a
+# later version may hold more.
 MAYBE = (str, type(None))
 FORMS = ({"program": str, "pid": int, "locks": list},
          {"disk": str, "number": MAYBE},
@@ -322,39 +323,43 @@ def entry_of(line):
     except (ValueError, RecursionError):
         return None
     good = isinstance(one, dict) and any(
-        set(one) == set(form) and
+        set(form) <= set(one) and
         all(isinstance(one[key], kind) for key, kind in form.items())
         for form in FORMS) and all(
             isinstance(name, str) for name in one.get("locks", []))
     return one if good else None
 
 
-def entries_of(path):
-    """The entries of a journal; if there is no head, none but an empty one."""
-    found = [entry_of(line) for line in read(path, "").splitlines()]
-    if not found or not found[0] or set(found[0]) != set(FORMS[0]):
-        found.insert(0, {"locks": []})
-    return [one for one in found if one]
-
-
-def unreadable(path):
-    """Whether it may tell of more; a last line cut short tells of no change.
+def read_journal(path):
+    """(its entries, whether there is more that cannot be read); a last line
+    that was cut short tells of no change.
     """
-    lines = read(path, "").splitlines()
-    return "program" not in entries_of(path)[0] or \
-        not all(map(entry_of, lines[:-1]))
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            *lines, last = file.read().split("\n")
+    except FileNotFoundError:
+        return [], False
+    found = [entry_of(line) for line in lines]
+    more = not found or None in found or "locks" not in found[0]
+    return [one for one in [*found, entry_of(last)] if one], more
+
+
+def locks_of(path):
+    """The disks that a journal is about, which is called as one of them."""
+    head = (read_journal(path)[0] or [{}])[0]
+    return head.get("locks") or [os.path.basename(path)[:-len(".journal")]]
 
 
 def recover_one(path, tell):
     """Put back what a journal tells of; its disks are locked.  True if all
     could be.
     """
-    entries = entries_of(path)
-    head = entries[0]
+    entries, more = read_journal(path)
+    head = entries[0] if entries else {}
     tell("%s (process %s) was killed; putting back what it left:"
          % (head.get("program", "a program"), head.get("pid", "unknown")))
     done, problems = restore(entries)
-    if unreadable(path):
+    if more:
         problems.append("%s: there is more that cannot be read; look at the "
                         "settings, then remove it" % path)
     for text in done + problems:
@@ -376,7 +381,7 @@ def recover(tell, program="plugbench"):
         if not name.endswith(".journal"):
             continue
         with contextlib.suppress(Held), \
-             locked(entries_of(path)[0]["locks"], program):
+             locked(locks_of(path), program):
             # its owner may have ended well meanwhile
             if os.path.exists(path):
                 good = recover_one(path, tell) and good

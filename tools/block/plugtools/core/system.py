@@ -107,6 +107,13 @@ def refusal(error):
     return error.strerror + (": run as root" if denied else "")
 
 
+def can_hold(path):
+    """Whether files can go into a directory, which may have to be made."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return os.path.isdir(path) and os.access(path, os.W_OK)
+
+
 def refuse_special(path):
     """Of a device, a pipe or a directory a file must not take the place."""
     if os.path.exists(path) and not os.path.isfile(path):

@@ -7,9 +7,9 @@ import signal
 import time
 
 from ..core.disks import Disk, disks
-from ..core.journal import Held, directory, entries_of, locked, recover
-from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, listing,
-                           read, rooted)
+from ..core.journal import Held, directory, locked, locks_of, recover
+from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, can_hold,
+                           listing, read, rooted)
 from .log import log
 from .rules import (RULES, add, alone, check_alone, identity, install,
                     kept_now, merge, mode_before, mode_for, on_file, only,
@@ -37,7 +37,7 @@ def left_on(names):
     for name in listing(place):
         if name.endswith(".journal"):
             path = os.path.join(place, name)
-            if set(names) & set(entries_of(path)[0]["locks"]):
+            if set(names) & set(locks_of(path)):
                 return path
     return None
 
@@ -106,10 +106,28 @@ def write_and_set(mode, legs, old, new):
         raise
 
 
-def can_keep(legs):
+def check_left(names):
+    """Refuse disks, whose locks are ours, that a killed try has left."""
+    left = left_on(names)
+    if left:
+        raise EnvironmentProblem(
+            "%s tells of settings that could not be put back: see "
+            "plugbench --restore; to forget them, remove it" % left)
+
+
+def can_keep(legs, all_nvme):
     """Refuse what keep() would refuse, before a try that may take hours."""
-    check_alone(legs)
+    if not all_nvme:            # of which only those with I/O are kept
+        # anew: by then a disk may be another one of that name
+        check_alone([Disk(leg.name) for leg in legs])
     on_file()
+    if not can_hold(os.path.dirname(rooted(RULES))):
+        raise EnvironmentProblem("%s cannot be written, so no mode can be kept"
+                                 % RULES)
+    recover(tell_both, PROGRAM)
+    names = [leg.name for leg in legs]
+    with locked(names, PROGRAM):
+        check_left(names)
 
 
 def keep(mode, legs, all_nvme=False):
@@ -123,11 +141,7 @@ def keep(mode, legs, all_nvme=False):
     recover(tell_both, PROGRAM)
     names = [leg.name for leg in legs]
     with alone(RULES), locked(names, PROGRAM):
-        left = left_on(names)
-        if left:
-            raise EnvironmentProblem(
-                "%s tells of settings that could not be put back: see "
-                "plugbench --restore; to forget them, remove it" % left)
+        check_left(names)
         old = on_file()
         new = add(old, mode, legs, all_nvme)
         named = {leg.name: mode_for(leg, new.kept) for leg in legs

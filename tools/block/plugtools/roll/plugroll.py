@@ -143,6 +143,16 @@ def add_json(verb):
     verb.add_argument("--json", action="store_true", help="print JSON")
 
 
+class Once(argparse.Action):
+    """An option of which a second one would silently replace the first."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        if getattr(namespace, self.dest) is not self.default:
+            raise argparse.ArgumentError(
+                self, "given twice; accepted: once, as %s=A,B" % option_string)
+        setattr(namespace, self.dest, values)
+
+
 def add_try(verbs):
     """The command line of try."""
     verb = verbs.add_parser(
@@ -153,11 +163,12 @@ def add_try(verbs):
     add_disks(verb)
     verb.add_argument("--for", dest="seconds", type=seconds, default=600,
                       metavar="TIME", help="how long, such as 90s or 2h [10m]")
-    verb.add_argument("--guard", type=parse_guard, metavar="LIMITS",
+    verb.add_argument("--guard", type=parse_guard, action=Once,
+                      metavar="LIMITS",
                       help="end as soon as a limit is exceeded for sure "
                       "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
                       "kernel has no trace events]")
-    verb.add_argument("--require", type=parse_gain, default={},
+    verb.add_argument("--require", type=parse_gain, action=Once, default={},
                       metavar="GAINS", help="hold only if it is sure to gain "
                       "this much, such as iops=+0.5%%")
     verb.add_argument("--block", type=block, metavar="SEC",
@@ -209,7 +220,8 @@ def do_try(args):
     args.guard = args.guard or parse_guard(DEFAULT_GUARD)
     chosen = targets(args)
     if args.keep:
-        can_keep([leg for legs in chosen.values() for leg in legs])
+        can_keep([leg for legs in chosen.values() for leg in legs],
+                 args.all_nvme)
     result = try_mode(args, chosen)
     try:
         note_try(result, chosen)

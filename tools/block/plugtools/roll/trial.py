@@ -5,6 +5,7 @@ Blocks of the old mode and of the tried one take turns until the time is over
 or the guard trips.  The old mode comes back in either case, on an error and on
 a signal; if this process is killed, another one that watches it does that.
 """
+import contextlib
 import math
 import os
 import random
@@ -12,7 +13,8 @@ import signal
 import sys
 import time
 
-from ..core.journal import Guard, Journal, entries_of, locked, recover, restore
+from ..core.journal import (Guard, Held, Journal, locked, read_journal,
+                            recover, restore)
 from ..core.policy import effect
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
                            duration, read, say)
@@ -97,7 +99,7 @@ def killed(path, pid):
         os.dup2(null, stream)       # whoever reads what we said need not wait
     remove_instance(pid)
     for again in range(AGAIN_SECONDS, -1, -1):
-        done, problems = restore(entries_of(path))
+        done, problems = restore(read_journal(path)[0])
         for text in done if problems and again else done + problems:
             log("plugroll was killed: " + text)
         if not problems:
@@ -410,11 +412,13 @@ def put_back(journal, attempt, guard):
     return problems
 
 
-def try_again(problems):
+def try_again(journal, names, problems):
     """A disk that is being reset refuses a mode for a while."""
     for _ in range(AGAIN_SECONDS):
         time.sleep(1)
-        if recover(tell_both, PROGRAM):
+        with contextlib.suppress(Held), locked(names, PROGRAM):
+            journal.inherit(tell_both)
+        if not os.path.exists(journal.path):
             return
     raise EnvironmentProblem("; ".join(problems))
 
@@ -440,6 +444,6 @@ def try_mode(args, targets):
                 problems = put_back(journal, attempt, guard)
     finally:
         if problems:
-            try_again(problems)
+            try_again(journal, names, problems)
     log("%s on %s: %s" % (args.mode, ", ".join(names), why))
     return attempt.result(status, why)
