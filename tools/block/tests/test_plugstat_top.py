@@ -94,12 +94,25 @@ class Top(Tree):
         os.write(self.master, b"q")
         self.ends()
 
-    def test_unknown_terminal(self):
-        self.start("nullb0", term="no-such-terminal")
-        _, err = self.child.communicate(timeout=20)
-        self.assertEqual(self.child.returncode, 1)
-        self.assertIn("cannot use this terminal", err)
-        self.assertEqual(self.enabled("nullb0"), "0")
+    def test_no_colours(self):
+        """As on a serial line."""
+        for term in "vt220", "vt100":
+            with self.subTest(term):
+                self.start("1", "nullb0", term=term)
+                _, err = self.child.communicate(timeout=20)
+                self.assertEqual((self.child.returncode, err), (0, ""))
+                self.wait_for(b"Disk")
+
+    def test_unfit_terminal(self):
+        """Unknown, or one whose cursor goes to no place."""
+        for term, says in ("no-such-terminal", ""), ("dumb", "its cursor"):
+            with self.subTest(term):
+                self.start("nullb0", term=term)
+                _, err = self.child.communicate(timeout=20)
+                self.assertEqual(self.child.returncode, 1)
+                self.assertIn("cannot use this terminal", err)
+                self.assertIn(says, err)
+                self.assertEqual(self.enabled("nullb0"), "0")
 
     def test_no_terminal(self):
         code, _, err = self.run_tool("--top", "nullb0")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """plugstat --top: a screen that is drawn anew each interval."""
+import contextlib
 import curses
 import time
 
@@ -62,11 +63,12 @@ def wait(screen, seconds):
 
 def loop(screen, names, interval, count):
     """Until q, a signal, or the count is reached."""
-    curses.use_default_colors()
-    try:
-        curses.curs_set(0)
-    except curses.error:
-        pass                    # a terminal that cannot hide its cursor
+    if not curses.tigetstr("cup"):
+        raise curses.error("it cannot place its cursor")
+    with contextlib.suppress(curses.error):
+        curses.use_default_colors()         # not every terminal has colours
+    with contextlib.suppress(curses.error):
+        curses.curs_set(0)                  # or can hide its cursor
     last, done = sample_all(names), 0
     title = wider(HEADER, ("set", "in-force"))
     draw(screen, ["plugstat: the first interval ..."])
