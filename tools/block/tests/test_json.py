@@ -12,6 +12,7 @@ import rolltree
 import stattree
 import test_schema
 from faketree import TOOLS
+from plugtools.roll import fleet
 
 
 def schema_of(program):
@@ -137,6 +138,24 @@ class Roll(rolltree.Tree):
                          ["h1/tmp/roll", "h2/tmp/roll", "h3"])
         self.assertEqual({(one["hosts"], one["disks"])
                           for one in found["groups"]}, {(3, 3)})
+
+    def test_hosts(self):
+        """No two files are one host, whatever they are called."""
+        for names, hosts in (
+                (["web1", "web1.json"], ["web1", "web1.json"]),
+                (["a/web1", "b/web1.json"], ["a/web1", "b/web1"]),
+                (["./a.json", "x/../a.json"], ["a"]),
+                (["x", "x.json", "x.json.json", "y/x.json"],
+                 ["x", "x.json.json", "y/x", "x.json"])):
+            self.assertEqual(sorted(fleet.hosts_of(names).values()),
+                             sorted(hosts))
+
+    def test_many_hosts(self):
+        """What they have in common is looked for once."""
+        with mock.patch.object(os.path, "commonpath", side_effect=
+                               os.path.commonpath) as common:
+            fleet.hosts_of("h%d/x.json" % number for number in range(100))
+        self.assertEqual(common.call_count, 1)
 
     def rmdisk(self):
         """None any more."""

@@ -39,12 +39,18 @@ def load(path):
 
 def hosts_of(paths):
     """{path: host}, each file once."""
-    alike = collections.defaultdict(list)
-    for path in dict.fromkeys(map(os.path.abspath, paths)):
-        alike[os.path.basename(path)].append(path)
-    return {path: os.path.relpath(path, os.path.commonpath(
-        map(os.path.dirname, some))).removesuffix(".json")
-            for some in alike.values() for path in some}
+    paths = dict.fromkeys(map(os.path.abspath, paths))
+    alike, found = collections.defaultdict(dict), {}
+    for path in paths:
+        stem = path.removesuffix(".json")
+        if stem in paths:       # both are given, and are two hosts
+            stem = path
+        alike[os.path.basename(stem)][path] = stem
+    for stems in alike.values():
+        top = os.path.commonpath(map(os.path.dirname, stems))
+        for path, stem in stems.items():
+            found[path] = os.path.relpath(stem, top)
+    return found
 
 
 class Fleet:
