@@ -256,12 +256,25 @@ class Result(Case):
         pair = ["--compare", "a.json", "b.json"]
         for words in (pair + ["--json", "./a.json"],
                       pair + ["--json", "b.json"],
-                      ["--show", "a.json", "--html", "link.json"]):
+                      ["--show", "a.json", "--html", "link.json"],
+                      ["/dev/nvme0n1", "--json", "a.json", "--html",
+                       "a.json.~1~"]):
             self.check_untouched(*words, code=2, says="would overwrite")
         text = self.machine.get("c.json")
         self.assertEqual(self.machine.run(*pair, "--json", "c.json")[0], 0)
         self.assertEqual(self.machine.get("c.json.~1~"), text)
         self.assertIn("comparisons", self.machine.get("c.json"))
+
+    def test_charts_overwrite_nothing(self):
+        """Their names are known only after the runs."""
+        self.machine.put("d/a.svg", "{}")
+        for words in (["/dev/nvme0n1", "--json", "d/a.svg"],
+                      ["/dev/nvme0n1", "--html", "./d/a.svg"],
+                      ["--show", "d/a.svg"]):
+            self.check_untouched(*words, "--plots", "d/", code=2,
+                                 says="--plots may overwrite ")
+        self.bench("--json", "d/a.json", "--html", "b.svg", "--plots", "d",
+                   "--dry-run")
 
     def test_earlier_results_stay(self):
         """A second run takes another name, or, of --json, moves the first."""

@@ -238,6 +238,9 @@ class Jobfile(Case):
         self.machine.put("d/inner", "bs=2k ; small\niodepth=7")
         text = "[global]\ninclude inner\n[a]\nrw=randread"
         self.assertEqual(self.jobs_of(text, path="d/x.fio")["a"]["bs"], "2k")
+        for words in ["--html", "d/inner"], ["--json", "d/x.fio"]:
+            self.check_untouched(*WORDS, "--jobfile", "d/x.fio", *words,
+                                 code=2, says="would overwrite " + words[1])
         self.machine.put("inner", "exec_prerun=reboot")
         self.refused(text, "exec_prerun=reboot; accepted")
         self.machine.put("inner", "[b]")

@@ -270,6 +270,14 @@ class Publish(Scratch):
             **dict(vars(OUT), html=self.path("o.html"))))
         self.assertIn("--json x\\udcf6", self.read("o.html"))
 
+    def test_many_earlier(self):
+        """However many there are, the next is set aside, too."""
+        for number in range(1, 1001):
+            self.write("o.json.~%d~" % number, "")
+        path = self.write("o.json", "text")
+        self.printed(results.keep_earlier, path)
+        self.assertEqual(self.read("o.json.~1001~"), "text")
+
     def test_cannot_write(self):
         """Names the file."""
         with self.assertRaisesRegex(system.EnvironmentProblem, "nix/o.json"):

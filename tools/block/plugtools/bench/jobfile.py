@@ -190,8 +190,9 @@ def substituted(text, where):
     return option + equals + calculated(value, said)
 
 
-def included(line, path, section, depth):
-    """The options of "include FILE": beside the file, or from here."""
+def included(line, path, section, files, depth):
+    """The options of "include FILE": beside the file, or from here; it is
+    added to files."""
     where = "%s, [%s]: %s; accepted: " % (path, section, line)
     name = line[len("include"):].strip()
     if not os.path.exists(name):
@@ -201,17 +202,18 @@ def included(line, path, section, depth):
     if depth == DEEPEST:
         raise problem(where + "no more than %d that include each other"
                       % DEEPEST)
+    files.append(name)
     for number, inner in lines_of(name, name):
         if inner.startswith("["):
             raise problem("%s, line %d: %s; accepted: no [section] in a file "
                           "that is included" % (name, number, inner))
-        yield from options_of(inner, name, section, depth + 1)
+        yield from options_of(inner, name, section, files, depth + 1)
 
 
-def options_of(line, path, section, depth=0):
+def options_of(line, path, section, files, depth=0):
     """[(option, value or None)] of a line: one, or those of a file."""
     if re.match(r"include\s", line):
-        yield from included(line, path, section, depth)
+        yield from included(line, path, section, files, depth)
         return
     option, equals, value = substituted(
         line, "%s, [%s]" % (path, section)).partition("=")
@@ -232,19 +234,20 @@ def check_name(name, where):
 
 
 def job_sections(path):
-    """[(section, [(option, value or None)])] of a job file, in its order."""
-    found = []
+    """([(section, [(option, value or None)])], files) of a job file, in its
+    order."""
+    found, files = [], [path]
     for number, line in lines_of(path, path):
         if line.startswith("["):
             name = line[1:].partition("]")[0]
             check_name(name, "%s, line %d" % (path, number))
             found.append((name, []))
         elif found:
-            found[-1][1].extend(options_of(line, path, found[-1][0]))
+            found[-1][1].extend(options_of(line, path, found[-1][0], files))
         else:
             raise problem("%s, line %d: '%s' comes before any [section]"
                           % (path, number, line))
-    return found
+    return found, files
 
 
 def is_global(section):
@@ -333,8 +336,9 @@ def words_of(section, options):
         for option, value in options]
 
 
-def job_workload(sections, path):
-    """Checked sections of a job file as a workload."""
+def job_workload(sections, files):
+    """Checked sections of a job file, the first of files, as a workload."""
+    path = files[0]
     parts, jobs, common = [], [], []
     for section, options in sections:
         if is_global(section):
@@ -361,12 +365,13 @@ def job_workload(sections, path):
         text += "; not used: " + ", ".join(sorted(dropped))
     return Workload(
         None, None, None, None, "io_uring" if "io_uring" in engines else
-        min(engines), False, bool(kinds & set(WRITES)), text, parts, count)
+        min(engines), False, bool(kinds & set(WRITES)), text, parts, count,
+        files)
 
 
 def read_jobfile(path, writes):
     """(name, workload) of a job file."""
-    sections = job_sections(path)
+    sections, files = job_sections(path)
     for section, options in sections:
         for option, value in options:
             check_option(option, value, writes, "%s, [%s]" % (path, section))
@@ -374,4 +379,4 @@ def read_jobfile(path, writes):
                            for option, value in options])
                 for section, options in sections]
     name = re.sub(r"[^\w.+-]", "_", os.path.basename(path))
-    return re.sub(r"\.fio$", "", name) or "job", job_workload(sections, path)
+    return re.sub(r"\.fio$", "", name) or "job", job_workload(sections, files)

@@ -342,12 +342,14 @@ def say_disk(disk, identity):
 
 def checked(plan, args):
     """Checks and plan, printed; warnings, if nothing forbids to go on."""
+    results.check_paths((plan.json, args.html), (args.compare, *(
+        path for one in args.loads.values() for path in one.files)),
+                        args.plots)
     checks = run_checks(plan, args)
     unknown = sorted(set(plan.policies) - set(POLICIES))
     if unknown:
         checks.add("error", "no policy %s is known here; leave it out with "
                             "--policies" % ", ".join(unknown))
-    results.check_paths((plan.json, args.html), (args.compare, args.jobfile))
     checks.show(args.verbose)
     print_plan(plan, args)
     if checks.texts("error"):

@@ -2,10 +2,10 @@
 """What plugbench can measure by itself."""
 import collections
 
-# parts: the sections of a job file.
+# parts: the sections of a job file; files: it, and what it includes.
 Workload = collections.namedtuple(
-    "Workload", "rw bs depth batch engine polled write text parts jobs",
-    defaults=(None, 1))
+    "Workload", "rw bs depth batch engine polled write text parts jobs files",
+    defaults=(None, 1, ()))
 
 # A section as words of fio's command line.  jobs: how many it starts, none if
 # it is a [global] one; reads: how many of 100 I/Os, None if all are alike.

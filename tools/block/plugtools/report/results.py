@@ -17,6 +17,7 @@ All raise UsageProblem for a file that cannot be used and EnvironmentProblem
 for one that cannot be written.
 """
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -55,6 +56,7 @@ changed, is not in the figures. "group" is where it had arrived at the end.
 SETTINGS = ["machine", "disk", "size", "legs", "firmware", "runtime",
             "iops_limit", "cpu", "polled", "scheduler"]
 ZERO = ", nomerges=0"
+KEPT = re.compile(r"\.~[0-9]+~$")       # keep_earlier() adds it
 FRAME_ENDS = "--unified_rw_reporting=mixed"     # what follows is the load
 FURTHER = ["cycles_per_io", "cache_misses_per_io", "ctx_switches_per_io",
            "unplugs_per_io", "ios_per_unplug", "group"]
@@ -79,22 +81,37 @@ def old_records(path):
     return found, meta
 
 
-def check_paths(written, read):
-    """Refuse to write a file twice, or one that is read."""
-    taken = [os.path.realpath(path) for path in read if path]
+def check_charts(paths, plots):
+    """Refuse to write charts where other files go: their names are known
+    only afterwards."""
+    for path in map(os.path.realpath, filter(None, paths)):
+        if path.endswith(".svg") and \
+                os.path.dirname(path) == os.path.realpath(plots):
+            raise UsageProblem(
+                "--plots may overwrite %s; accepted: another directory, or "
+                "for other files names without .svg" % path)
+
+
+def check_paths(written, read, plots=None):
+    """Refuse to write a file twice, or one that is read, or set aside."""
+    taken = {os.path.realpath(path) for path in read if path}
     for path in filter(None, written):
-        if os.path.realpath(path) in taken:
+        if taken & {os.path.realpath(path),
+                    os.path.realpath(KEPT.sub("", path))}:
             raise UsageProblem(
                 "--json or --html would overwrite %s; accepted: a file that "
-                "is not also read, or written for the other" % path)
-        taken.append(os.path.realpath(path))
+                "is not also read, or written for the other, and no earlier "
+                "one of these (FILE.~1~)" % path)
+        taken.add(os.path.realpath(path))
+    if plots:
+        check_charts([*written, *read], plots)
 
 
 def keep_earlier(path):
     """A file that is there already gets another name."""
     if not os.path.isfile(path):
         return
-    for number in range(1, 1000):
+    for number in itertools.count(1):
         kept = "%s.~%d~" % (path, number)
         if not os.path.lexists(kept):
             os.rename(path, kept)
@@ -212,7 +229,7 @@ def publish(found, meta, path, out):
 
 def show(path, out):
     """What publish() printed of a file, and the page anew."""
-    check_paths([out.html], [path])
+    check_paths([out.html], [path], out.plots)
     found, meta = old_records(path)
     with told(EnvironmentProblem):
         present(summarise(found), verdict.of(found), meta, out)
