@@ -124,6 +124,26 @@ class Roll(rolltree.Tree):
         self.write("bad.json", "[" * 100000)
         self.assertEqual(self.run_roll("summary", self.path("bad.json"))[0], 1)
 
+    def test_what_a_terminal_would_obey(self):
+        """Is told by escapes, wherever it stands."""
+        evil = "x\x1b[31m\nweb2: ok"
+        for found in (
+                {"disks": [{"disk": evil, "set": evil, "in_force": "always",
+                            "kept": None, "why": evil}]},
+                {"mode": evil, "status": "tripped", "why": evil, "idle": [],
+                 "already": [], "disks": {evil: {
+                     "status": evil, "figures": {evil: {"change": 0}}}}},
+                {"mode": evil, "pattern": None, "disks": [evil]}):
+            self.write("x.json", json.dumps({"version": 2, **found}))
+            code, out, said = self.run_roll("summary", self.path("x.json"))
+            self.assertEqual((code, said), (0, ""))
+            self.assertIn("x\\x1b[31m\\nweb2: ok", out)
+            self.assertNotIn("\x1b", out)
+            self.assertNotIn("\nweb2", out)
+        self.write("x.json", json.dumps({"version": evil}))
+        self.assertNotIn("\x1b", "".join(map(str, self.run_roll(
+            "summary", self.path("x.json")))))
+
     def test_one_name(self):
         """Files of one name, as Ansible fetches them, are of many hosts."""
         text = json.dumps({"version": 2, "disks": [{

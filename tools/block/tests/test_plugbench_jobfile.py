@@ -206,6 +206,8 @@ class Jobfile(Case):
                            ("a\x1b[7mb", r"[a\x1b[7mb]")):
             self.refused("[a]\n[%s]\nrw=randread" % name, "x.fio, line 2: "
                          "%s; accepted: a name that can be printed" % says)
+        self.refused("[a]\nbs=\x1b[31m", r"bs=\x1b[31m; accepted: numbers")
+        self.refused("[a]\n\x1b[31m", r"[a]: \x1b[31m; accepted: only what")
         self.machine.put("x.fio", "[gr\u00f6\u00dfe \u2192]")
         with mock.patch("os.fsencode", lambda text: text.encode("latin-1")), \
                 self.assertRaisesRegex(UsageProblem, "locale's latin-1 has"):

@@ -105,6 +105,18 @@ class Records(Scratch):
                 self.refuses({"records": [record()], "meta": {field: value}},
                              "meta: field %s is " % field, "accepted: ")
 
+    def test_meta_of_another_host(self):
+        """No terminal obeys it; only the note may have lines."""
+        evil = "a\x1b]0;t\x07\nb\u202e\udcf6\u00f6"
+        good = "a\\x1b]0;t\\x07%sb\\u202e\\udcf6\u00f6"
+        _, meta = records.load(self.write("x.json", {
+            "records": [record()], "meta": {
+                "holds": [evil], "note": evil, "size": evil, "cpu": 3,
+                "fio": {evil: "fio"}}}))
+        line = good % "\\n"
+        self.assertEqual(meta, {"holds": [line], "note": good % "\n",
+                                "size": line, "cpu": 3, "fio": {line: "fio"}})
+
     def test_missing_fields(self):
         """What must be there, and what need not."""
         for field in record():

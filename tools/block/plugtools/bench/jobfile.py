@@ -14,6 +14,7 @@ import os
 import re
 
 from ..core.system import UsageProblem
+from ..report.records import printable
 from .workloads import Part, Workload
 
 READS = ("read", "randread")
@@ -117,7 +118,7 @@ ACCEPTED = {
 
 def problem(text):
     """What is wrong with a job file."""
-    return UsageProblem("--jobfile: " + text)
+    return UsageProblem("--jobfile: " + printable(text))
 
 
 # --- as fio reads it -------------------------------------------------------
@@ -230,7 +231,7 @@ def check_name(name, where):
                       % (where, name, error.encoding)) from error
     if not name.isprintable():
         raise problem("%s: [%s]; accepted: a name that can be printed"
-                      % (where, repr(name)[1:-1]))
+                      % (where, name))
 
 
 def job_sections(path):

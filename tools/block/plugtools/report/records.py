@@ -123,6 +123,21 @@ META = {
 }
 
 
+def printable(value, kept=""):
+    """JSON of another's, with escapes for what a terminal would obey; but for
+    the characters that are kept."""
+    if isinstance(value, str):
+        return "".join(
+            char if char.isprintable() or char in kept else
+            char.encode("unicode_escape").decode("ascii") for char in value)
+    if isinstance(value, list):
+        return [printable(one, kept) for one in value]
+    if isinstance(value, dict):
+        return {printable(name): printable(one, kept)
+                for name, one in value.items()}
+    return value
+
+
 def shown(value):
     """A value as JSON, cut to what an error message bears."""
     text = json.dumps(value, default=repr)
@@ -209,7 +224,7 @@ def check_version(content):
 
 
 def load(path):
-    """Records and meta of a file."""
+    """Records and meta of a file, such as can be printed."""
     content = read_json(path)
     if not isinstance(content, dict) or "records" not in content:
         raise ReportError("%s holds no records; accepted: "
@@ -218,9 +233,11 @@ def load(path):
     try:
         check_version(content)
         check(content["records"], meta)
-    except ReportError as error:
+        return content["records"], {
+            name: printable(value, "\n" if name == "note" else "")
+            for name, value in meta.items()}
+    except (ReportError, RecursionError) as error:
         raise ReportError("%s: %s" % (path, error)) from error
-    return content["records"], meta
 
 
 def rank(name, value):

@@ -13,7 +13,7 @@ import sys
 
 from ..core.system import EnvironmentProblem, say
 from ..core.terminal import columns, paint
-from ..report.records import LARGEST
+from ..report.records import LARGEST, printable
 from .disklist import wrong
 
 FORMATS = (1, 2)                # of print_json()
@@ -25,7 +25,7 @@ def load(path):
     """What a file holds; why it cannot be used, as an EnvironmentProblem."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            found = printable(json.load(file))
         if found["version"] not in FORMATS:
             raise EnvironmentProblem("%s: of version %s; accepted: %s" % (
                 path, found["version"], ", ".join(map(str, FORMATS))))
