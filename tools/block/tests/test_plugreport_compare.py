@@ -146,6 +146,8 @@ class Gate(Scratch):
                 (blind, old, 4, "always, p99 us: -, then 90.36"),
                 (measured(p99=0), old, 4, "always, p99 us: 0, then 90.36"),
                 (measured(0), old, 4, "always, IOPS: 0, then 9"),
+                (measured(0), measured(0), 4, "always, IOPS: 0, then 0"),
+                (measured(p99=0), measured(p99=0), 4, "p99 us: 0, then 0"),
                 (old, measured(0), 3, "regression: rand4k-s32 always, IOPS: "),
                 (old + [record("never")], old, 4, "cannot be told: only in "
                  "the old: threads: gen4, rand4k-s32, patched never"),

@@ -34,8 +34,8 @@ REGRESSION = 3                  # exit status: --fail-below found one
 UNCLEAR = 4                     # exit status: it cannot be told
 STATUSES = """\
 Exit status: 0 ok, 1 the environment does not allow it, 2 usage, 3 --fail-below
-found a regression, 4 it cannot be told: too few runs, or a figure is
-lacking or 0, 130 interrupted."""
+found a regression, 4 it cannot be told: too few runs, or a figure is 0, or
+lacking in one of the files, 130 interrupted."""
 
 CLAIM = ("plugbench compares the plug policies of one disk: I/Os per second, "
          "latency and\nCPU cost of each, measured here, with these workloads.")
