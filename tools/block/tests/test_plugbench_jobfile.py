@@ -383,9 +383,12 @@ class Jobfile(Case):
 
     def test_thinktime(self):
         """As long as a run, it leaves nothing to measure."""
-        for text in "100s", "1S", "1000000", "1000ms", "1m":
+        for text in ("100s", "1S", "1000000", "1000ms", "1m", "+20s", "-20s",
+                     "0x1312d00", "20s,", "20s,1", "9mss", "1.5s", "(9*9)",
+                     "9" * 5000):
             self.refused("[a]\nthinktime=" + text, "thinktime=%s; accepted: "
-                         "less than a run, 1 s (--runtime)" % text)
+                         "a time as 20ms, less than a run, 1 s (--runtime)"
+                         % text)
         for text in "999999", "999ms", "900us", "0":
             self.jobs_of("[a]\nthinktime=" + text)
         self.jobs_of("[a]\nthinktime=1s", "--runtime", "2")

@@ -15,7 +15,8 @@ COUNT_SECONDS = 1               # of the run that counts unplugs
 OVERHEAD_SECONDS = 0.8          # of starting and ending fio
 ROUNDS_WANTED = 3               # a budget shortens runs before it cuts these
 # Seconds of fio's units; what has none is in microseconds.
-THINK = {"ms": 1e-3, "msec": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+THINK = {"": 1e-6, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1,
+         "m": 60, "h": 3600, "d": 86400}
 
 # workloads: {name: Workload}; iops, budget: limits or None; merges: one or two
 # Merges
@@ -181,10 +182,16 @@ def check_thinktime(workloads, runtime):
     """A job that thinks all the time does no I/O, and fio waits for it."""
     for word in (word for one in workloads for part in one.parts or ()
                  for word in part.words):
-        match = re.fullmatch("--thinktime=([0-9]+)([a-z]*)", word.lower())
-        if match and int(match[1]) * THINK.get(match[2], 1e-6) >= runtime:
-            raise UsageProblem("--jobfile: %s; accepted: less than a run, %d "
-                               "s (--runtime)" % (word[2:], runtime))
+        option, _, value = word.partition("=")
+        if option != "--thinktime":
+            continue
+        # what we cannot read, fio may take for any time
+        match = re.fullmatch("([0-9]{1,15})([a-z]*)", value.lower())
+        if not match or match[2] not in THINK or \
+                int(match[1]) * THINK[match[2]] >= runtime:
+            raise UsageProblem("--jobfile: %s; accepted: a time as 20ms, less "
+                               "than a run, %d s (--runtime)"
+                               % (word[2:], runtime))
 
 
 def make_plan(args, disk, counting):
