@@ -319,6 +319,16 @@ class Jobfile(Case):
                             self.assertRaises(UsageProblem):
                         jobfile.check_option(name, value, True, "x")
 
+    def test_long_values(self):
+        """Are refused at once: no pattern can match in many ways."""
+        for option in sorted({*jobfile.ALLOWED} - jobfile.OURS):
+            for start in "", "(", "a:", "zoned:1":
+                for part in ("--1", "++1", "1%-", "0xab-", "0xabcdef:", "1k,",
+                             "1.", ":1/", "( ", "1 ", "a_", "0", "-0x1af%+"):
+                    with self.assertRaises(UsageProblem):
+                        jobfile.check_option(
+                            option, start + 200 * part + "!", True, "x")
+
     def test_options_that_change_nothing(self):
         """Are not handed to fio, and are named."""
         text = "[a]\nrw=read\ndescription=what /it/ is\nunlink=0\n" \

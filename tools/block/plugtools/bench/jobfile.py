@@ -25,9 +25,12 @@ ENGINES = ("io_uring", "libaio", "sync", "psync", "pvsync", "pvsync2",
 DEEPEST = 8                     # files that include each other
 
 # Patterns of values.  What fio reads as numbers cannot be the name of a file.
-NUMBER = r"[-+]?(0x[0-9a-f]+|[0-9]+(\.[0-9]+)?)[a-z]{0,5}%?"
-NUMBERS = r",*{0}([-,:/ ]+{0})*[-,:/]*|" \
-    r"\([( ]*{0}([-+*/%^ ()]+{0})*[) ]*\)[a-z]{{0,5}}".format(NUMBER)
+# Each can match in one way only: of several, all are tried before a refusal.
+# So a sign or % that may be part of what separates is nothing else.
+NUMBER = r"(0x[0-9a-f]+([g-z][a-z]{0,4})?|" \
+    r"(?!0x[0-9a-f])[0-9]+(\.[0-9]+)?[a-z]{0,5})"
+NUMBERS = r",*[-+]?{0}%?([-,:/ ]+\+?{0}%?)*[-,:/]*|" \
+    r"\([( ]*[-+]?{0}([-+*/%^ ()]+{0})*%?[) ]*\)[a-z]{{0,5}}".format(NUMBER)
 SHARE = r"\.?[0-9][0-9.]*[a-z]{0,5}%?"
 DIGITS = r"[0-9]{1,3}"
 SWITCH = r"[01]?"               # of an option that may stand alone
