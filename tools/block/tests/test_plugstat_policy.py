@@ -12,6 +12,7 @@ from unittest import mock
 import faketree
 from stattree import BUSY, BUSY_STAT, Tree
 from plugtools.core import terminal
+from plugtools.stat import plugstat
 
 
 class Check(Tree):
@@ -33,6 +34,17 @@ class Check(Tree):
         self.assertEqual(self.run_tool("--policy")[0], 0)
         os.unlink(self.path("sys/block/nvme0n1/queue/plug_policy_fallback"))
         self.assertEqual(self.run_tool("--policy", "--check")[0], 3)
+
+    def test_interrupted(self):
+        """It is not as if all were in force, or done."""
+        self.mode("nvme0n1", "adaptive", "elevator")
+        for name, words in (("check_policies", ["--policy", "--check"]),
+                            ("print_policies", ["--policy"]),
+                            ("export", ["--prometheus"]),
+                            ("choose", ["--counting", "on"])):
+            for signal in KeyboardInterrupt, plugstat.Interrupted:
+                with mock.patch.object(plugstat, name, side_effect=signal):
+                    self.assertEqual(self.run_tool(*words)[0], 130, words)
 
     def test_no_policy(self):
         """A kernel without, and a disk without."""

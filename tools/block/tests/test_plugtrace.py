@@ -111,6 +111,16 @@ class Gain(faketree.Tree):
             with open("/dev/full", "w", encoding="ascii") as full:
                 self.assertEqual(self.run_tool(*words, out=full)[0], 1, words)
 
+    def test_stopped(self):
+        """By a signal is well, but not if the output is lost."""
+        self.put("events", random(100, 16))
+        self.put("bin/perf", PERF.replace(
+            "proc/\" ;;", "proc/\"; kill -s INT $PPID ;;"))
+        self.assertEqual(self.run_tool("1")[0], 0)
+        self.assertEqual(self.run_tool("--", "false")[0], 0)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            self.assertEqual(self.run_tool("1", out=full)[0], 1)
+
     def test_latency(self):
         """The disk waits for plugs."""
         self.assertEqual(self.gain(random(100, 16)), (

@@ -67,7 +67,8 @@ Numbers are those of this machine and of what ran meanwhile.  Counting costs
 about 1% of the CPU time per I/O.
 
 Exit codes: 0 ok, 1 the environment does not allow it or the disks are gone,
-2 usage, 3 a mode is not in force (--check).
+2 usage, 3 a mode is not in force (--check), 130 interrupted; what goes on
+until then ends with 0.
 """
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -342,7 +343,8 @@ def attempt(args, switches):
         if args.check and check_policies(with_policy(args.disks)):
             return 3
     except (Interrupted, KeyboardInterrupt):
-        pass
+        # so a watch ends; what is done at once has not been done
+        return 130 if args.policy or args.counting or args.once else 0
     except (EnvironmentProblem, UsageProblem) as problem:
         print("plugstat: %s" % problem, file=sys.stderr)
         return 2 if isinstance(problem, UsageProblem) else 1
