@@ -54,6 +54,21 @@ class BadInput(Case):
                 self.check_untouched("/dev/nvme0n1", *words, code=2,
                                      says=says)
 
+    def test_what_would_be_ignored(self):
+        """Where nothing is measured."""
+        for words, option, known in (
+                *((["--compare", "a.json", "b.json", *more], more[0],
+                   "--compare, --json, --fail-below\n") for more in (
+                       ["--html", "x"], ["--plots", "x"], ["--markdown"],
+                       ["--keep-scheduler"])),
+                (["--show", "a.json", "--json", "x"], "--json",
+                 "--show, --verbose, --markdown, --plots, --html\n"),
+                (["--restore", "--dry-run"], "--dry-run", "--restore\n")):
+            with self.subTest(words):
+                self.check_untouched(*words, code=2, says="%s does nothing "
+                                     "here; accepted: only %s" % (option,
+                                                                  known))
+
     def test_no_device(self):
         """Neither a missing node, nor something else."""
         for device in ("nvme7n1", "/dev/nvme7n1", "/dev/other", "/dev"):

@@ -221,6 +221,23 @@ def make_parser():
     return parser
 
 
+# All that is heeded where nothing is measured.
+HEEDED = {"restore": ["restore"],
+          "show": ["show", "verbose", "markdown", "plots", "html"],
+          "files": ["device", "compare", "json", "fail_below"]}
+
+
+def check_heeded(mode, args, parser):
+    """Refuse what would be ignored."""
+    known = HEEDED[mode]
+    for name, value in vars(args).items():
+        if name not in known and value != parser.get_default(name):
+            parser.error("--%s does nothing here; accepted: only %s" % (
+                name.replace("_", "-"), ", ".join(
+                    "--" + one.replace("_", "-") for one in known
+                    if one != "device")))
+
+
 def mode_of(args, parser):
     """"restore", "show", "files" or "measure"; what does not fit together is
     refused.
@@ -240,17 +257,20 @@ def mode_of(args, parser):
     if len(alone) + bool(args.device) + args.null != 1:
         parser.error("give either /dev/DISK or --null (or, by themselves, "
                      "--restore, or --show)")
-    if args.compare and not alone and (args.device or "").endswith(".json"):
-        return "files"
-    return alone[0] if alone else "measure"
+    if args.compare and (args.device or "").endswith(".json"):
+        alone = ["files"]
+    if not alone:
+        return "measure"
+    check_heeded(alone[0], args, parser)
+    return alone[0]
 
 
 def arguments(words):
     """Parse the command line."""
     parser = make_parser()
     args = parser.parse_args(words)
-    args.words = list(words)
     args.mode = mode_of(args, parser)
+    args.words = list(words)
     return args
 
 
