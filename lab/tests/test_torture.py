@@ -121,6 +121,16 @@ class Arguments(unittest.TestCase):
                 self.assertEqual(torture.main(argv), 2, argv)
             self.assertIn("torture:", said.getvalue())
 
+    def test_help(self):
+        """All that can be named, and what each kind is for."""
+        with contextlib.redirect_stdout(io.StringIO()) as said, \
+                self.assertRaises(SystemExit) as end:
+            torture.main(["--kinds", "help"])
+        self.assertFalse(end.exception.code)
+        for kind in torture.known_kinds():
+            self.assertRegex(said.getvalue(), "(?m)^%s: [a-zA-Z].{20}" % kind)
+        self.assertIn("mixed:nvme_two", said.getvalue())
+
     def test_arm64(self):
         """KCSAN's kernel takes clang; a replay is of the same processor."""
         done = subprocess.run(

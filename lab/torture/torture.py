@@ -15,6 +15,7 @@ import os
 import random
 import re
 import sys
+import textwrap
 import threading
 import time
 
@@ -89,6 +90,28 @@ def known_kinds():
     return names
 
 
+def purpose(kind):
+    """The first sentence that its program says of itself."""
+    with open(os.path.join(HERE, kind + ".sh"), encoding="ascii") as text:
+        comment = re.search(r"^#\n((?:# .*\n)+)", text.read(), re.M)[1]
+    said = " ".join(line[2:] for line in comment.splitlines())
+    return said.removeprefix("Description: ").partition(". ")[0].rstrip(".")
+
+
+def help_text():
+    """All that KINDS can name."""
+    found = []
+    for kind in known_kinds():
+        found += textwrap.wrap(kind + ": " + purpose(kind), 78,
+                               subsequent_indent="    ")
+        if parts(kind):
+            found += textwrap.wrap("or one of: " + ", ".join(
+                kind + ":" + part for part in parts(kind)), 78,
+                initial_indent="    ", subsequent_indent="    ",
+                break_on_hyphens=False)
+    return "\n".join(found)
+
+
 def items(kinds):
     """What rounds are made of: kinds, and each part of those with parts."""
     found = []
@@ -97,11 +120,8 @@ def items(kinds):
         known = parts(name)
         if name not in known_kinds():
             raise Refused(
-                f"kind '{kind}' is none of {', '.join(known_kinds())}"
-                + "".join(f"; nor {name}:{prefix.upper()}, where "
-                          f"{prefix.upper()} is one of "
-                          + ", ".join(parts(name))
-                          for name, (prefix, _) in PARTS.items()))
+                f"kind '{kind}' is none of {', '.join(known_kinds())}; "
+                "'help' lists them and their parts")
         if part and part not in known:
             raise Refused(f"kind '{kind}': of {name} there is "
                           + (", ".join(known) or "nothing to pick"))
@@ -574,6 +594,9 @@ def parse_args(argv):
         if variant not in KERNELS + OTHER_KERNELS:
             raise Refused(f"kernel '{variant}' is none of "
                           f"{', '.join(KERNELS + OTHER_KERNELS)}")
+    if words(args.kinds) == ["help"]:
+        print(help_text())
+        sys.exit()
     wanted = items(words(args.kinds) or (TAP_KINDS if args.tap else ()))
     if args.round is not None and (len(wanted) != 1
                                    or len(args.kernels) != 1):
