@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,16 @@ CYCLE_OF_IOCOST = """a
 [    2.000000]        cgroup_file_write+0x193/0x730
 [    2.000000]
 [    2.000000] -> #0 (&q->rq_qos_mutex){+.+.}-{4:4}:
+[    2.000000]  <TASK>
+[    2.000000]  </TASK>
+b"""
+CYCLE_OF_LEAK = """a
+[    2.000000] WARNING: possible circular locking dependency detected
+[    2.000000] kworker/u8:11/63 is trying to acquire lock:
+[    2.000000] ff0 ((wq_completion)async){+.+.}-{0:0}, at: process_one_work+0xf11
+[    2.000000]
+[    2.000000] but task is already holding lock:
+[    2.000000] ff1 (&q->q_usage_counter(io)#12), at: nvme_start_freeze+0xc7/0x140
 [    2.000000]  <TASK>
 [    2.000000]  </TASK>
 b"""
@@ -291,7 +302,9 @@ class Races(unittest.TestCase):
         end; of others, nothing does."""
         for text, name in ((CYCLE, "blkg_conf_prep"),
                            (CYCLE_OF_IOCOST, "ioc_qos_write"),
-                           (CYCLE_OF_IOCOST, "cgroup_file_write")):
+                           (CYCLE_OF_IOCOST, "cgroup_file_write"),
+                           (CYCLE_OF_LEAK, "process_one_work"),
+                           (CYCLE_OF_LEAK, "nvme_start_freeze")):
             self.assertEqual(races.without_known_cycle(text), "a\nb")
             other = text.replace(name, "blk_plug_policy_set")
             self.assertEqual(races.without_known_cycle(other), other)
@@ -302,6 +315,10 @@ class Races(unittest.TestCase):
         """Of one function's locks alone, and of nothing but locks."""
         self.assertEqual(races.without_known(LEAK), "a\nb")
         self.assertEqual(races.without_known(CYCLE), "a\nb")
+        off = re.sub(r"\] 2 locks held.*\n(.* at: .*\n)+",
+                     "] INFO: lockdep is turned off.\n", LEAK)
+        self.assertIn("turned off", off)
+        self.assertEqual(races.without_known(off), "a\nb")
         last = LEAK.rindex("nvme_start_freeze")
         for other in (LEAK[:last] + LEAK[last:].replace("nvme", "blk", 1),
                       LEAK.replace("lock=0->2 RCU=0->0", "lock=0->2 RCU=0->1"),
