@@ -87,6 +87,14 @@ def write_json(path, value):
     os.replace(path + ".new", path)
 
 
+def description(path):
+    """What the head of a shell script says that it is for: one paragraph."""
+    with open(path, encoding="utf-8") as script:
+        found = re.search(r"^# Description: (.*(?:\n# .+)*)", script.read(),
+                          re.M)
+    return found[1].replace("\n# ", " ") if found else "(it does not say)"
+
+
 @contextlib.contextmanager
 def program(name, *errors, advice=""):
     """Ends a program in one line for errors that are no fault of its own."""

@@ -5,7 +5,6 @@ emulated NVMe disk that they may destroy."""
 import argparse
 import glob
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -89,20 +88,12 @@ def choose(tests, wanted):
     return names or tests
 
 
-def description(name):
-    """What the head of a test says that it is for: one paragraph."""
-    with open(os.path.join(kernel.SELFTESTS, name), encoding="utf-8") as test:
-        found = re.search(r"^# Description: (.*(?:\n# .+)*)", test.read(), re.M)
-    return found[1].replace("\n# ", " ") if found else "(it does not say)"
-
-
 def help_text():
     """All tests, each with what it is for."""
     tests = set(glob.glob(kernel.SELFTESTS + "/*.sh"))
     for path in sorted(tests.difference(kernel.selftest_libraries())):
-        name = os.path.basename(path)
-        yield name[:-3]
-        yield textwrap.fill(description(name), 79, initial_indent="    ",
+        yield os.path.basename(path)[:-3]
+        yield textwrap.fill(common.description(path), 79, initial_indent="    ",
                             subsequent_indent="    ")
 
 

@@ -140,6 +140,7 @@ class Arguments(unittest.TestCase):
         self.assertFalse(end.exception.code)
         for kind in torture.known_kinds():
             self.assertRegex(said.getvalue(), "(?m)^%s: [a-zA-Z].{20}" % kind)
+        self.assertNotIn("(it does not say)", said.getvalue())
         self.assertIn("mixed:nvme_two", said.getvalue())
 
     def test_arm64(self):

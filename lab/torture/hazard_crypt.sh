@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Files with a key each, encrypted by the block layer, while there are fewer
-# keyslots than files: writers wait for a slot with requests in their plugs.
+# Description: files with a key each are encrypted by the block layer, while
+# there are fewer keyslots than files, so that writers wait for a slot with
+# requests in their plugs.
+#
 # The guest's kernel has blk_crypto_fallback.num_keyslots=1, or shows little.
 #
 # did crypt_passes	passes of fio, over all files

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Polled I/O on a stacked disk: device-mapper finds the request of the disk
-# below through the bio that it cloned, so nothing may be left held when a
-# poller looks for it. Two disks below share each plug.
+# Description: polled I/O on a stacked disk ends. Device-mapper finds the
+# request of the disk below through the bio that it cloned, so nothing may be
+# left held when a poller looks for it. Two disks below share each plug.
 #
 # NVMe disks: a null_blk with memory behind it holds as in "always" whatever the
 # mode, and moves the data in its poll function, where it must not sleep but

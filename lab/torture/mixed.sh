@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# A kind of torture: a stack of block devices, loads on it that verify what they
+# Description: a stack of block devices, loads on it that verify what they
 # wrote, and disturbers. The seed picks all of them, and all they do.
 #
 # mixed.sh SEED SECONDS [STACK]

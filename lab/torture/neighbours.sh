@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# A kind of torture: what else decides when an I/O is sent out, beside each mode
-# in turn. What was written is read back.
+# Description: what else decides when an I/O is sent out, beside each mode in
+# turn. What was written is read back.
 #
 # neighbours.sh SEED SECONDS [CASE]
 #

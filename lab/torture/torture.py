@@ -90,19 +90,12 @@ def known_kinds():
     return names
 
 
-def purpose(kind):
-    """The first sentence that its program says of itself."""
-    with open(os.path.join(HERE, kind + ".sh"), encoding="ascii") as text:
-        comment = re.search(r"^#\n((?:# .*\n)+)", text.read(), re.M)[1]
-    said = " ".join(line[2:] for line in comment.splitlines())
-    return said.removeprefix("Description: ").partition(". ")[0].rstrip(".")
-
-
 def help_text():
     """All that KINDS can name."""
     found = []
     for kind in known_kinds():
-        found += textwrap.wrap(kind + ": " + purpose(kind), 78,
+        purpose = common.description(os.path.join(HERE, kind + ".sh"))
+        found += textwrap.wrap(kind + ": " + purpose, 78,
                                subsequent_indent="    ")
         if parts(kind):
             found += textwrap.wrap("or one of: " + ", ".join(

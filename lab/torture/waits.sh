@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# No request sits in a plug longer than its submitter runs.
+# Description: no request sits in a plug longer than its submitter runs.
 #
 # Each case runs one load in one mode under a trace, which waits.awk judges:
 # nothing may be held while the submitter sleeps, for whatever reason, nor when

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
+import common
 import kernel
 import selftest
 
@@ -23,12 +24,17 @@ class Help(unittest.TestCase):
         self.assertFalse([name for name, text in zip(lines[::2], lines[1::2])
                           if "(it does not say)" in text])
 
+    @staticmethod
+    def description(name):
+        """Of a kselftest."""
+        return common.description(os.path.join(kernel.SELFTESTS, name + ".sh"))
+
     def test_paragraph(self):
         """Its lines are joined, and what follows is left out."""
         self.assertEqual(
-            selftest.description("tags_of_merged.sh"),
+            self.description("tags_of_merged"),
             "no tag is taken ahead for I/Os that will be merged.")
-        self.assertTrue(selftest.description("knob_values.sh").endswith(
+        self.assertTrue(self.description("knob_values").endswith(
             "refuses anything else without a change."))
 
 
