@@ -341,7 +341,8 @@ class TryTest(rolltree.Tree):
                 16, "Device or resource busy", KNOB)):
             problems = tells.put_back()
         self.assertEqual((len(problems), self.mode("nvme0n1")), (1, "never"))
-        with mock.patch.object(trial.time, "sleep"):
+        with mock.patch.object(trial.time, "sleep"), \
+                contextlib.redirect_stderr(io.StringIO()):
             trial.try_again(tells, ["nvme0n1"], problems)
         self.assertEqual((self.mode("nvme0n1"), self.left()),
                          ("always", ["sda.journal"]))

@@ -13,8 +13,7 @@ import operator
 import os
 import re
 
-from ..core.system import UsageProblem
-from ..report.records import printable
+from ..core.system import UsageProblem, printable
 from .workloads import Part, Workload
 
 READS = ("read", "randread")

@@ -194,8 +194,7 @@ def with_knob():
     found = [heads.get(name, name) for name in disks()
              if Disk(name).has_knob()]
     found = [node_name(name) if Disk(name).node else name
-             for name in dict.fromkeys(found)
-             if Disk(name).node or is_disk(name)]
+             for name in dict.fromkeys(found) if is_disk(name)]
     if len(found) > MOST_NAMED:
         found[MOST_NAMED:] = ["and %d more" % (len(found) - MOST_NAMED)]
     return "disks with plug_policy here: " + (", ".join(found) or "none")

@@ -48,6 +48,21 @@ def say(text="", file=None, end="\n"):
         lose(error, file)
 
 
+def printable(value, kept=""):
+    """JSON of another's, with escapes for what a terminal would obey; but for
+    the characters that are kept."""
+    if isinstance(value, str):
+        return "".join(
+            char if char.isprintable() or char in kept else
+            char.encode("unicode_escape").decode("ascii") for char in value)
+    if isinstance(value, list):
+        return [printable(one, kept) for one in value]
+    if isinstance(value, dict):
+        return {printable(name): printable(one, kept)
+                for name, one in value.items()}
+    return value
+
+
 def run(program, main):
     """main()'s exit code; 1 in place of 0 if output was lost, which is told.
 

@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 
-from ..core.system import replace_file
+from ..core.system import printable, replace_file
 
 VERSION = 2
 SMALLEST, LARGEST = 1e-15, 1e15     # so that any ratio of figures is finite
@@ -121,21 +121,6 @@ META = {
                     (is_texts, "a list of text, or null")),
     "fio": (are_commands, "an object of command lines, or null"),
 }
-
-
-def printable(value, kept=""):
-    """JSON of another's, with escapes for what a terminal would obey; but for
-    the characters that are kept."""
-    if isinstance(value, str):
-        return "".join(
-            char if char.isprintable() or char in kept else
-            char.encode("unicode_escape").decode("ascii") for char in value)
-    if isinstance(value, list):
-        return [printable(one, kept) for one in value]
-    if isinstance(value, dict):
-        return {printable(name): printable(one, kept)
-                for name, one in value.items()}
-    return value
 
 
 def shown(value):

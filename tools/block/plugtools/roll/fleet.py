@@ -11,9 +11,9 @@ import os
 import statistics
 import sys
 
-from ..core.system import EnvironmentProblem, say
+from ..core.system import EnvironmentProblem, printable, say
 from ..core.terminal import columns, paint
-from ..report.records import LARGEST, printable
+from ..report.records import LARGEST
 from .disklist import wrong
 
 FORMATS = (1, 2)                # of print_json()
