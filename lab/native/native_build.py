@@ -19,7 +19,8 @@ from series.git import Git, GitError
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "uml")
 PATCH = os.path.join(HERE, "uml.patch")
-FILES = {"jump_label.c": "arch/um/kernel/jump_label.c",
+FILES = {"alternative.h": "arch/um/include/asm/alternative.h",
+         "jump_label.c": "arch/um/kernel/jump_label.c",
          "jump_label.h": "arch/um/include/asm/jump_label.h",
          "percpu.h": "arch/um/include/asm/percpu.h",
          "load.c": "arch/um/kernel/native_load.c"}
@@ -73,8 +74,7 @@ def planted(commit):
         try:
             own("apply", "--cached", PATCH)
         except GitError as error:
-            raise lab.LabError("native/uml.patch is for Linux 7.3, and does "
-                               "not apply to %s:\n%s"
+            raise lab.LabError("native/uml.patch does not apply to %s:\n%s"
                                % (commit, error)) from None
         for name, place in FILES.items():
             blob = own.get("hash-object", "-w", os.path.join(HERE, name))

@@ -14,7 +14,7 @@ static void expect(const void *code, const u8 *wanted)
 		panic("jump label: unexpected code at %pS", code);
 }
 
-static void protect(unsigned long start, unsigned long end, int writable)
+static void set_writable(unsigned long start, unsigned long end, int writable)
 {
 	int error = os_protect_memory((void *)start, end - start, 1, writable,
 				      1);
@@ -38,7 +38,7 @@ void arch_jump_label_transform(struct jump_entry *entry,
 
 	memcpy(jmp + 1, &distance, sizeof(distance));
 	expect((void *)code, is_jump ? nop : jmp);
-	protect(start, end, 1);
+	set_writable(start, end, 1);
 	memcpy((void *)code, is_jump ? jmp : nop, sizeof(jmp));
-	protect(start, end, 0);
+	set_writable(start, end, 0);
 }

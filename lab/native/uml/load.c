@@ -12,7 +12,6 @@
  */
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
-#include <linux/blk_plug.h>
 #include <linux/blkdev.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
