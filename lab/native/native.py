@@ -118,8 +118,9 @@ def images(commits):
 
 def keys(commits):
     """What rounds are of, to know them by."""
-    return {name: native_build.key_of(native_build.planted(commit))
-            for name, commit in commits.items()}
+    return {"loads": list(native_loads.LOADS), **{
+        name: native_build.key_of(native_build.planted(commit))
+        for name, commit in commits.items()}}
 
 
 def whole_plan(runs):
