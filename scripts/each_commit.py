@@ -189,6 +189,15 @@ def beyond_base(find, series):
     return lines
 
 
+def get_abi():
+    """The program that reads Documentation/ABI: 6.12 has it in Perl."""
+    for name in ("tools/docs/get_abi.py", "scripts/get_abi.pl"):
+        path = os.path.join(TREE, name)
+        if os.path.exists(path):
+            return path
+    raise kernel.BuildError("no get_abi in " + TREE)
+
+
 def html(series):
     """What sphinx says of our pages, and those that it did not make."""
     go(series.tip)
@@ -200,8 +209,8 @@ def html(series):
     if code:
         return ["make htmldocs failed:\n" + text[-2000:]]
     pages = [name for name in series.files if name.startswith("Documentation/")]
-    text += c_style.run([os.path.join(TREE, "tools/docs/get_abi.py"),
-                         "validate"], "each-commit: get_abi.py", TREE)[0]
+    text += c_style.run([get_abi(), "validate"], "each-commit: get_abi",
+                        TREE)[0]
     lines = [line for line in text.splitlines()
              if any(name in line for name in pages)]
     return lines + [
