@@ -191,8 +191,8 @@ def beyond_base(find, series):
 
 def get_abi():
     """The program that reads Documentation/ABI: 6.12 has it in Perl."""
-    for name in ("tools/docs/get_abi.py", "scripts/get_abi.pl"):
-        path = os.path.join(TREE, name)
+    for name in (("tools", "docs", "get_abi.py"), ("scripts", "get_abi.pl")):
+        path = os.path.join(TREE, *name)
         if os.path.exists(path):
             return path
     raise kernel.BuildError("no get_abi in " + TREE)
