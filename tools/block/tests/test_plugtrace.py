@@ -212,5 +212,15 @@ class Gain(faketree.Tree):
                          (0, "plugtrace-perf %s\n" % VERSION))
 
 
+class GainBusybox(Gain):
+    """The same with another awk: this one has no extensions, and does not say
+    that its output is lost."""
+
+    def setUp(self):
+        super().setUp()
+        self.put("bin/awk", "#!/bin/sh\nexec busybox awk \"$@\"\n")
+        os.chmod(self.path("bin/awk"), 0o755)
+
+
 if __name__ == "__main__":
     unittest.main()
