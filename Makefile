@@ -214,14 +214,15 @@ blktests: $(if $(BLKTESTS),kernel)
 #: Packages
 #:   deb       of kernel and tools, in build/deb/
 #:   rpm       the same for RPM, in build/rpm/; not tried on such a system
-#:               FLAVOUR=name  both: lean (default), cloud, or a file
+#:               FLAVOUR=name  these, and deb-test: lean (default), cloud, or
+#:                             a file
 deb rpm: setup tree
 	@$(if $(filter deb,$@),sh scripts/setup.sh lintian || true)
 	@python3 scripts/packages.py $@ --flavour '$(or $(FLAVOUR),lean)'
 
 #:   deb-test  installs, boots and removes them in a Debian 13 guest
 deb-test: setup deb
-	@python3 scripts/deb_test.py
+	@python3 scripts/deb_test.py --flavour '$(or $(FLAVOUR),lean)'
 
 #:   debian-patches  the series for src:linux, in build/debian-patches/
 #:               ARGS="a b"    see ARGS=--help

@@ -134,13 +134,11 @@ class Flavour:
         return [path for pattern in WANTED[self.form]
                 for path in sorted(glob.glob(os.path.join(top, pattern)))]
 
-
-def kernel_packages(name, form):
-    """Packages of a flavour."""
-    flavour = Flavour(name, form)
-    with common.locked(flavour.top + ".lock"):
-        flavour.configure()
-        return flavour.build()
+    def packages(self):
+        """Configures and builds; the packages' paths."""
+        with common.locked(self.top + ".lock"):
+            self.configure()
+            return self.build()
 
 
 def lint_errors(text):
@@ -182,7 +180,7 @@ def main():
                         advice="; run it again to go on"):
         made = [tools_package.build(args.form)]
         if not args.tools:
-            made += kernel_packages(args.flavour, args.form)
+            made += Flavour(args.flavour, args.form).packages()
         if args.form == "deb":
             lint(made)
         for path in made:       # apt takes what has no ./ for a package's name
