@@ -19,7 +19,7 @@ $(error FLAVOUR=$(FLAVOUR): accepted: lean, cloud, a configuration file)
 endif
 
 # What runs with ARCH=arm64; the rest is for x86_64 alone, or for no processor
-ARM64_VERBS := help setup run kernel tree kunit selftest torture shell clean
+ARM64_VERBS := help setup run kernel tree kunit selftest torture shell deb clean
 ifeq ($(ARCH),arm64)
 export ARCH
 ifneq ($(filter-out $(ARM64_VERBS),$(MAKECMDGOALS)),)
@@ -50,8 +50,8 @@ NEEDS_stick := kernel stick
 NEEDS_stick-test := all stick
 NEEDS_each-commit := each-commit
 
-#: ARCH=arm64: guests of that processor, for run, kunit, selftest, torture, kernel
-#: and shell; what they leave is in build/arm64/ (default: x86_64)
+#: ARCH=arm64: that processor, for run, kunit, selftest, torture, kernel, shell and
+#: deb; what they leave is in build/arm64/ (default: x86_64)
 #:
 #: Use
 #:   setup     install the Debian packages that are missing; the others do, too

@@ -12,6 +12,7 @@ import re
 import shutil
 
 import rooms  # noqa: F401
+import arch
 import common
 import debian
 import kernel
@@ -20,10 +21,17 @@ from series.env import BASE, shown
 
 PACKAGING = tools_package.PACKAGING
 POLICY = os.path.join(PACKAGING, "policy.config")
-LEAN = os.path.join(PACKAGING, "lean.config")
+LEAN = [os.path.join(PACKAGING, "lean.config"),
+        os.path.join(PACKAGING, "lean-%s.config" % arch.DEBIAN)]
 BUILDING = os.path.join(PACKAGING, "build.config")
-CLOUD = "usr/src/linux-config-%s/config.amd64_none_cloud-amd64.xz" % BASE
+CLOUD = "usr/src/linux-config-{0}/config.{1}_none_cloud-{1}.xz".format(
+    BASE, arch.DEBIAN)
 FLAVOURS = ["lean", "cloud"]
+
+# Headers come with programs that build modules, and those for another processor
+# want its OpenSSL to link.
+CROSS = ["DPKG_FLAGS=-Ppkg.linux-upstream.nokernelheaders"] \
+    if arch.IS_ARM64 else []
 
 # What kbuild makes besides, and nobody should install: the headers of the C
 # library are those of Debian's kernel.
@@ -60,8 +68,10 @@ class Flavour:
     def make(self, *args):
         """The command line of make. Host programs go into a package, where
         nobody strips them later."""
-        return kernel.make_command(kernel.TREE, self.out, "HOSTLDFLAGS=-s",
-                                   "LOCALVERSION=" + self.local, *args)
+        return kernel.make_command(
+            kernel.TREE, self.out, "HOSTLDFLAGS=-s",
+            "LOCALVERSION=" + self.local, *arch.MAKE, *args,
+            compiler=arch.CROSS + "gcc")
 
     def fragments(self):
         """Makes .config what the flavour starts from; what it adds."""
@@ -72,7 +82,7 @@ class Flavour:
             debian.cloud_config(CLOUD, path)
         else:
             kernel.quiet(self.make("tinyconfig"), "tinyconfig")
-            return [kernel.CONFIG, LEAN, POLICY]
+            return [kernel.CONFIG, *LEAN, POLICY]
         return [POLICY]
 
     def configure(self):
@@ -99,7 +109,7 @@ class Flavour:
         if self.form == "rpm":
             return ["binrpm-pkg", "RPMOPTS=" + " ".join(tools_package.RPM_OPTIONS)]
         name, mail = tools_package.AUTHOR
-        return ["bindeb-pkg",
+        return ["bindeb-pkg", *CROSS,
                 "KDEB_PKGVERSION=%s+plugpolicy-%s" % (version, revision()),
                 "KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=" + name,
                 "DEBEMAIL=" + mail, "DEB_BUILD_OPTIONS=terse"]

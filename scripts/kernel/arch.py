@@ -12,6 +12,7 @@ from series import env
 
 NAME = os.environ.get("ARCH") or "x86_64"
 IS_ARM64 = NAME == "arm64"
+DEBIAN = "arm64" if IS_ARM64 else "amd64"     # as Debian calls it
 CROSS = "aarch64-linux-gnu-" if IS_ARM64 else ""
 # What kbuild is told besides
 MAKE = ["ARCH=arm64", "CROSS_COMPILE=" + CROSS] if IS_ARM64 else []

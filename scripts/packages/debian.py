@@ -7,11 +7,12 @@ import os
 import re
 import subprocess
 
+import arch
 import common
 import kernel
 from series.env import BASE, PATCHES
 
-STATE = os.path.join(kernel.CACHE, "apt-packages-" + BASE)
+STATE = os.path.join(kernel.CACHE, arch.output("apt-packages-" + BASE))
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MIRROR = os.environ.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
 SECURITY = os.environ.get("DEBIAN_SECURITY") or \
@@ -44,6 +45,7 @@ def apt(*args, program="apt-get"):
         "Dir::Etc::sourceparts": "-", "Dir::State": STATE,
         "Dir::State::Lists": STATE + "/lists",
         "Dir::State::status": "/dev/null", "Dir::Cache": STATE,
+        "APT::Architecture": arch.DEBIAN, "APT::Architectures": arch.DEBIAN,
         "APT::Sandbox::User": "root", "Acquire::Languages": "none",
         "Acquire::AllowInsecureRepositories": "false",
         "Acquire::Retries": "3"}
@@ -73,7 +75,7 @@ def fetch(what, *args):
 def from_pool(name, sha256):
     """The pinned version of a package, where it stays for longer than in a
     suite; its path."""
-    deb = "%s_%s_amd64.deb" % (name, named("pinned"))
+    deb = "%s_%s_%s.deb" % (name, named("pinned"), arch.DEBIAN)
     failed = []
     for pool in MIRROR + "/pool", SECURITY + "/pool/updates":
         try:
@@ -93,7 +95,7 @@ def config_package():
     except kernel.BuildError as error:
         print("%s\ntaking %s %s from the pool" % (error, name,
                                                  named("pinned")))
-    return from_pool(name, named("config_sha256"))
+    return from_pool(name, named("config_sha256_" + arch.DEBIAN))
 
 
 def cloud_config(member, path):

@@ -48,7 +48,11 @@ PRINT = """import json, sys
 sys.path.insert(0, %r)
 import rooms
 import kernel
+import packages
+flavour = packages.Flavour("lean", "deb")
 print(json.dumps({
+    "deb": {"make": flavour.make("x"), "out": flavour.out,
+            "fragments": packages.LEAN, "cloud": packages.CLOUD},
     "env": kernel.environment().get("ARCH"), "build": kernel.BUILD,
     **{name: {"image": kernel.image(name),
               "make": kernel.variant_command(name, "x"),
@@ -79,6 +83,17 @@ class Kbuild(unittest.TestCase):
         self.assertEqual(os.path.basename(patched["fragments"][-1]),
                          "arm64.config")
         self.assertTrue(said["build"].endswith("/arm64"))
+
+    def test_packages(self):
+        """make deb: its compiler, a directory and configurations of its own."""
+        deb = told(ARCH="arm64")["deb"]
+        for word in ("ARCH=arm64", "CC=ccache aarch64-linux-gnu-gcc"):
+            self.assertIn(word, deb["make"])
+        self.assertIn("/arm64/deb/", deb["out"])
+        self.assertTrue(deb["cloud"].endswith("/config.arm64_none_cloud-arm64.xz"))
+        for name in ("arm64", "x86_64"):
+            for path in told(ARCH=name)["deb"]["fragments"]:
+                self.assertTrue(os.path.exists(path), path)
 
     def test_process_is_the_hosts(self):
         """User Mode Linux, whatever the guests have."""
