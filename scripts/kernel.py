@@ -305,8 +305,9 @@ class Progress:
         with open(os.path.join(path, ".config"), "rb") as config:
             key = hashlib.sha256(config.read()).hexdigest()
         self.kept = os.path.join(CACHE, "steps", key[:16])
+        # autoconf.h is there once it is configured, this once it is being built
         self.is_whole = not os.path.exists(
-            os.path.join(path, "include/generated/autoconf.h"))
+            os.path.join(path, "include/generated/bounds.h"))
         self.total = self.known() if self.is_whole else None
         self.steps = 0
         self.doing = "make"

@@ -23,9 +23,11 @@ class Progress(unittest.TestCase):
         self.addCleanup(cache.stop)
 
     def build(self, config, *files):
-        """A build of a configuration, in a directory that has these files."""
+        """A build of a configuration, in a directory that has these files
+        besides those that configuring leaves."""
         with tempfile.TemporaryDirectory(dir=self.top) as path:
             for name, text in ((".config", config),
+                               ("include/generated/autoconf.h", ""),
                                *((name, "") for name in files)):
                 name = os.path.join(path, name)
                 os.makedirs(os.path.dirname(name), exist_ok=True)
@@ -51,9 +53,9 @@ class Progress(unittest.TestCase):
     def test_part(self):
         """A build that goes on where another ended knows nothing, and leaves
         no number that would be too small."""
-        part = self.build("A=y", "include/generated/autoconf.h")
+        part = self.build("A=y", "include/generated/bounds.h")
         part.done()
         self.assertNotIn("of", self.build("A=y").text(7))
         self.build("A=y").done()
         self.assertNotIn("of", self.build(
-            "A=y", "include/generated/autoconf.h").text(7))
+            "A=y", "include/generated/bounds.h").text(7))
