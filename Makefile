@@ -42,6 +42,7 @@ help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 # The groups of setup.sh that a verb needs, if not those of "make check"
+NEEDS_check := all arm64
 NEEDS_deb := kernel deb
 NEEDS_deb-test := all deb deb-test
 NEEDS_rpm := kernel rpm

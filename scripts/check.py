@@ -60,6 +60,8 @@ GROUPS = {name: Group(*row) for name, *row in (
      script("check/option_off.py")),
     ("kunit", 90, "tree", "unit tests of the kernel's code",
      script("kunit.py")),
+    ("kunit-arm64", 240, "tree", "the same for arm64, in a guest",
+     ["env", "ARCH=arm64", *script("kunit.py")]),
     ("guest-runner", 90, "kernel", "tests of what boots the guests",
      lab("tests/guest_runner.py")),
     ("host-tools", 60, "kernel", "unit tests of the Python programs",

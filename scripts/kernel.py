@@ -79,14 +79,13 @@ VARIANTS = {
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
     "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
-    "kunit": (TREE, "o-kunit", [CONFIG, KUNITTEST, *KUNIT], BOOTABLE),
+    "kunit": (TREE, "o-kunit", [KUNITTEST, *KUNIT], BOOTABLE[:1]),
     UML: (TREE, "o-umltest", [PROCESS_CONFIG, UMLTEST, *KUNIT], PROCESS),
 }
 
 # What a first build starts from, if that is there: few objects differ.
 SEEDS = {"base": "patched", "batching": "patched", "off": "patched",
-         "kunit": "patched", "base-torture": "torture",
-         "batching-off": "batching"}
+         "base-torture": "torture", "batching-off": "batching"}
 
 # The kernels of single sections: they are few, and take turns in one tree.
 SECTIONS = TREE + "-sections"

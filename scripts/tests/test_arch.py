@@ -41,6 +41,7 @@ class Makefile(unittest.TestCase):
     def test_packages(self):
         """A cross compiler is not wanted of who stays with his processor."""
         self.assertIn("setup.sh all arm64\n", make("ARCH=arm64", "run")[1])
+        self.assertIn("setup.sh all arm64\n", make("check")[1])
         self.assertNotIn("arm64", make("run")[1])
 
 
