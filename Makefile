@@ -51,8 +51,8 @@ NEEDS_stick := kernel stick
 NEEDS_stick-test := all stick
 NEEDS_each-commit := each-commit
 
-#: ARCH=arm64: that processor, for run, kunit, selftest, torture, kernel, shell and
-#: deb; what they leave is in build/arm64/ (default: x86_64)
+#: ARCH=arm64: that processor, for run, kunit, selftest, torture, kernel, shell
+#: and deb; what they leave is in build/arm64/ (default: x86_64)
 #:
 #: Use
 #:   setup     install the Debian packages that are missing; the others do, too
