@@ -17,8 +17,8 @@ cache=${PLUG_POLICY_BUILD:-${PLUG_POLICY_ROOT:-$(dirname "$here")}/build}/cache
 place=$cache/arm64
 apt=$place/apt
 log=$place/log
-packages="busybox-static fio coreutils dmsetup mdadm e2fsprogs xfsprogs
-	libc6-dev liburing-dev libaio-dev"
+packages="busybox-static fio coreutils dmsetup mdadm bcache-tools e2fsprogs
+	xfsprogs libc6-dev liburing-dev libaio-dev"
 
 arm64_apt() {
 	private_apt apt-get -o APT::Architecture=arm64 \

@@ -175,14 +175,14 @@ def make_command(tree, out, *args, compiler="gcc"):
 def variant_command(variant, *args):
     """The make command line for a variant."""
     tree, _, _, targets = VARIANTS[variant]
-    compiler = COMPILERS.get(variant, "gcc")
+    gcc = "gcc"
     if targets == PROCESS:
         args = ("ARCH=um", *args)
     else:
         args = (*arch.MAKE, *args)
-        compiler = arch.CROSS + compiler
+        gcc = arch.CROSS + gcc
     return make_command(tree, os.path.basename(output(variant)), *args,
-                        compiler=compiler)
+                        compiler=COMPILERS.get(variant, gcc))
 
 
 def quiet(command, what):

@@ -31,8 +31,7 @@ TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",
              "mixed:null_zoned", "mixed:null_zoned_uring",
              "mixed:null_power", "mixed:ssd", "mixed:virtio", "mixed:loop",
              "mixed:nvme_remove")
-# KCSAN takes clang; what arm64 kernels are built with is gcc.
-KERNELS = ("debug",) if arch.IS_ARM64 else ("debug", "kcsan")
+KERNELS = ("debug", "kcsan")
 # A thread for each CPU lets them run at once, which QEMU's x86 is not up to:
 # see boot.accel_args().
 THREADS = "multi" if arch.IS_ARM64 else "single"

@@ -58,7 +58,7 @@ print(json.dumps({
     **{name: {"image": kernel.image(name),
               "make": kernel.variant_command(name, "x"),
               "fragments": kernel.fragments_of(name)}
-       for name in ("patched", kernel.UML)}}))
+       for name in ("patched", "kcsan", kernel.UML)}}))
 """ % (kernel.ROOT + "/scripts")
 
 
@@ -84,6 +84,7 @@ class Kbuild(unittest.TestCase):
         self.assertEqual(os.path.basename(patched["fragments"][-1]),
                          "arm64.config")
         self.assertTrue(said["build"].endswith("/arm64"))
+        self.assertIn("CC=ccache clang-19", said["kcsan"]["make"])
 
     def test_packages(self):
         """make deb: its compiler, a directory and configurations of its own."""
