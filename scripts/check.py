@@ -115,7 +115,6 @@ def of_other(name, seconds, *more, **changed):
 
 if kernel.KVER == OTHER:
     del GROUPS["crosscheck"]    # its bounds know what an I/O costs Linux 7.3
-    del GROUPS["native"]        # whose changes to User Mode Linux are for that
 else:
     GROUPS.update({"%s-%s" % (name, OTHER): group for name, group in (
         (PLAIN, of_other(PLAIN, 60)),
