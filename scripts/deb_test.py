@@ -20,7 +20,6 @@ import kernel
 import packages
 import tap
 import tools_package
-from series.env import BASE
 
 SUITE = "trixie"
 MIRROR = os.environ.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
@@ -178,12 +177,16 @@ def details(lines, name):
 
 
 def find(flavour):
-    """The packages of a kernel as they are in build/deb, the image last."""
-    made = sorted(glob.glob("%s/deb/linux-*-%s*-%s_*.deb" % (
-        kernel.BUILD, BASE, flavour)))
-    if not made or "/linux-image-" not in made[-1]:
-        raise kernel.BuildError("build/deb has no kernel of the flavour %s: make "
-                                "deb builds it" % flavour)
+    """The packages of a kernel as they are in build/deb, the image last; not
+    those of an older point release, which may lie there, too."""
+    try:
+        release = flavour.release()
+        made = [glob.glob("%s/deb/linux-%s-%s_*.deb" % (
+            kernel.BUILD, what, release))[0] for what in ("headers", "image")]
+    except (kernel.BuildError, IndexError):
+        raise kernel.BuildError(
+            "build/deb has no kernel of the flavour %s: make deb builds it"
+            % flavour.name) from None
     return made
 
 
@@ -196,7 +199,7 @@ def main():
     report = tap.Report()
     with report.must("packages in a Debian 13 guest", *guest.ERRORS):
         debs = [tools_package.build("deb"),
-                *find(packages.Flavour(flavour, "deb").name)]
+                *find(packages.Flavour(flavour, "deb"))]
         if packages.lint(debs):
             report.check(True, "lintian finds no errors")
         else:
