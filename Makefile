@@ -64,16 +64,16 @@ setup:
 #:   run       boot the patched kernel, compare the policies on NVMe
 #:               MODES="a b"   the policies (default: all)
 run: kernel
-	@python3 lab/bench/run_modes.py --modes '$(MODES)'
+	@python3 -m lab.bench.run_modes --modes '$(MODES)'
 
 #:   shell     boot the patched kernel to a prompt, disk attached
 #:   kernel    build the patched kernel
 #:               DEBUG=1       both: with KASAN and lockdep
 kernel: setup tree
-	@python3 scripts/kernel.py $(if $(DEBUG),debug,patched)
+	@python3 -m scripts.kernel $(if $(DEBUG),debug,patched)
 
 shell: kernel
-	@python3 scripts/selftest.py $(if $(DEBUG),--debug) --shell
+	@python3 -m scripts.selftest $(if $(DEBUG),--debug) --shell
 
 #:
 #: Measure
@@ -86,7 +86,7 @@ shell: kernel
 #:               COMPARE=json  records of an earlier run to compare with
 # User Mode Linux, which native measures, is built as it is needed.
 bench: $(if $(filter-out native,$(or $(SUITE),cpu)),kernel,setup tree)
-	@python3 lab/bench/run_suites.py --suite '$(SUITE)' \
+	@python3 -m lab.bench.run_suites --suite '$(SUITE)' \
 		$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
 
 #:   nano      nanoseconds that a change costs or gains
@@ -97,7 +97,7 @@ bench: $(if $(filter-out native,$(or $(SUITE),cpu)),kernel,setup tree)
 # "tree" refuses one with commits of your own, which are what this measures.
 nano: setup
 	@$(if $(wildcard $(TREE)/.git),,$(MAKE) --no-print-directory tree)
-	@python3 lab/native/nano.py $(if $(BEFORE),--before '$(BEFORE)') \
+	@python3 -m lab.native.nano $(if $(BEFORE),--before '$(BEFORE)') \
 		$(if $(AFTER),--after '$(AFTER)') $(ARGS)
 
 #:   sim       what adaptive loses to the best fixed group
@@ -105,23 +105,23 @@ nano: setup
 #:               CONFIGS=n     how many (default: 5000; with ABLATE 1200)
 #:               ABLATE=1      what each rule of the controller is worth
 sim: setup tree
-	@python3 lab/sim/sim.py $(if $(SEED),--seed '$(SEED)') \
+	@python3 -m lab.sim.sim $(if $(SEED),--seed '$(SEED)') \
 		$(if $(CONFIGS),--configs '$(CONFIGS)') \
 		$(if $(filter-out 0,$(ABLATE)),--ablate)
 
 #:   audit     what plugs batch, unpatched and patched, case by case
 audit: kernel
-	@python3 scripts/audit.py
+	@python3 -m scripts.audit
 
 #:   tags      who waits for tags, unpatched and patched; half an hour
 tags: kernel
-	@python3 lab/bench/tags.py
+	@python3 -m lab.bench.tags
 
 #:   figures   what each section buys, for covers and documents
 #:               SECTIONS="a b"  of the series (default: all)
 #:               FILL=1          measure nothing, fill documents from records
 figures: setup tree
-	@python3 lab/native/section_figures.py $(if $(FILL),--fill) $(SECTIONS)
+	@python3 -m lab.native.section_figures $(if $(FILL),--fill) $(SECTIONS)
 
 #:
 #: Test
@@ -129,11 +129,11 @@ figures: setup tree
 #:               GROUPS="a b"  only these, see GROUPS=help (default: all); the
 #:                             results of each are in build/check/<group>.tap
 check: $(if $(filter-out help,$(or $(GROUPS),all)),setup)
-	@python3 scripts/check.py --groups '$(GROUPS)'
+	@python3 -m scripts.check --groups '$(GROUPS)'
 
 #:   kunit     unit tests, under User Mode Linux
 kunit: setup tree
-	@python3 scripts/kunit.py
+	@python3 -m scripts.kunit
 
 #:   selftest  kselftests, in a guest
 #:               TESTS="a b"   only these, see TESTS=help (default: all)
@@ -143,7 +143,7 @@ kunit: setup tree
 #:               DEBUG=1       with KASAN and lockdep
 selftest: $(if $(filter-out help,$(or $(TESTS),all)),\
 		$(if $(SECTION),setup series,$(if $(UML),setup tree,kernel)))
-	@python3 scripts/selftest.py $(if $(DEBUG),--debug) $(if $(UML),--uml) \
+	@python3 -m scripts.selftest $(if $(DEBUG),--debug) $(if $(UML),--uml) \
 		$(if $(SECTION),--section '$(SECTION)') $(TESTS)
 
 #:   torture   faults and floods on two debug kernels
@@ -156,26 +156,26 @@ selftest: $(if $(filter-out help,$(or $(TESTS),all)),\
 #:               SEED=n        of all that it does by chance (default: the clock)
 #:               ROUND=n       the round that it repeats, as its message says
 torture: setup tree
-	@python3 lab/torture/torture.py $(if $(T),--time '$(T)') \
+	@python3 -m lab.torture.torture $(if $(T),--time '$(T)') \
 		--seed '$(SEED)' --kinds '$(KINDS)' --kernels '$(KERNELS)' \
 		--round '$(ROUND)' --modes '$(MODES)'
 
 #:   roll-test  plugroll in guests: its guard trips, and paths that come later
 roll-test: setup tree
-	@python3 scripts/roll_test.py
+	@python3 -m scripts.roll_test
 
 #:   lint      checkpatch, shellcheck, sparse, W=1
 lint: setup series
-	@python3 scripts/lint.py
+	@python3 -m scripts.lint
 
 #:   each-commit  each compiles, on and off, gcc and clang
 #:   matrix    the last commit compiles in other configurations
 #:               ARGS="a b"    both: see ARGS=--help
 each-commit: setup tree
-	@python3 scripts/each_commit.py $(ARGS)
+	@python3 -m scripts.each_commit $(ARGS)
 
 matrix: setup tree
-	@python3 scripts/matrix.py $(ARGS)
+	@python3 -m scripts.matrix $(ARGS)
 
 #:
 #: The series
@@ -183,20 +183,20 @@ matrix: setup tree
 tree:
 	@sh scripts/setup.sh tree
 	@sh scripts/source.sh
-	@python3 scripts/series.py tree
+	@python3 -m scripts.series tree
 
 #:   refresh   bring commits made in build/linux-7.3 back here
 refresh:
 	@sh scripts/setup.sh tree
-	@python3 scripts/series.py refresh
+	@python3 -m scripts.series refresh
 
 #:   series    mails for git am, in build/series-7.3/
 #:               ONTO=dir      another kernel tree on which it tries them
 #:               FROM="N <m>"  their author
 series: tree
-	@python3 scripts/series.py export
-	@python3 scripts/series.py verify
-	@$(if $(ONTO),python3 scripts/series.py onto '$(ONTO)')
+	@python3 -m scripts.series export
+	@python3 -m scripts.series verify
+	@$(if $(ONTO),python3 -m scripts.series onto '$(ONTO)')
 
 #:   branch    "tree", and the tags that it has, one per section
 branch: tree
@@ -209,7 +209,7 @@ branch: tree
 #:                             must fail
 blktests: $(if $(BLKTESTS),kernel)
 	@sh scripts/setup.sh tree
-	@python3 scripts/blktests.py $(if $(BLKTESTS),try)
+	@python3 -m scripts.blktests $(if $(BLKTESTS),try)
 
 #:
 #: Packages
@@ -219,21 +219,21 @@ blktests: $(if $(BLKTESTS),kernel)
 #:                             a file
 deb rpm: setup tree
 	@$(if $(filter deb,$@),sh scripts/setup.sh lintian || true)
-	@python3 scripts/packages.py $@ --flavour '$(or $(FLAVOUR),lean)'
+	@python3 -m scripts.packages $@ --flavour '$(or $(FLAVOUR),lean)'
 
 #:   deb-test  installs, boots and removes them in a Debian 13 guest
 deb-test: setup deb
-	@python3 scripts/deb_test.py --flavour '$(or $(FLAVOUR),lean)'
+	@python3 -m scripts.deb_test --flavour '$(or $(FLAVOUR),lean)'
 
 #:   debian-patches  the series for src:linux, in build/debian-patches/
 #:               ARGS="a b"    see ARGS=--help
 debian-patches: setup tree
-	@python3 scripts/debian_patches.py $(ARGS)
+	@python3 -m scripts.debian_patches $(ARGS)
 
 #:   stick     build/stick/plug-policy.img, a USB stick that compares
 #:   stick-test  boots it beside two NVMe disks, which must stay as they are
 stick stick-test: setup tree
-	@python3 scripts/$(subst -,_,$@).py
+	@python3 -m scripts.stick.$(if $(filter stick,$@),image,boot)
 
 #:
 #: Clean

@@ -14,13 +14,12 @@ import functools
 import os
 import sys
 
-import rooms  # noqa: F401
-import common
-import always_cost
-import guest
-import kernel
-import tap
-from guest import boot
+from scripts import common
+from scripts.checks import always_cost
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
+from lab.qemu import boot
 
 OUT = os.path.join(kernel.BUILD, "audit")
 RESULT = os.path.join(OUT, "result.json")

@@ -19,16 +19,15 @@ import shutil
 import sys
 from pathlib import Path
 
-import rooms  # noqa: F401
-import c_style
-import common
-import guest
-import kernel
-import lab
-import tap
-from series.blktests_mails import commit_all, export, load, new_repository, write
-from series.env import BUILD, remove, say, step
-from series.git import AUTHOR, Failure
+from scripts.checks import c_style
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from lab.bench import lab
+from scripts.checks import tap
+from scripts.series.blktests_mails import commit_all, export, load, new_repository, write
+from scripts.series.env import BUILD, remove, say, step
+from scripts.series.git import AUTHOR, Failure
 
 
 OUT = BUILD / "series-blktests"

@@ -11,35 +11,27 @@ import sys
 import threading
 import time
 
-import rooms  # noqa: F401
-import common
-import guest
-import kernel
-import tap
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "check")
-PYTHON = sys.executable
 SCRIPTS = os.path.join(kernel.ROOT, "scripts")
-LAB = os.path.join(kernel.ROOT, "lab")
 
 
-def script(name, *args):
-    """Command line of a script of ours."""
-    return [PYTHON, os.path.join(SCRIPTS, name), *args]
-
-
-def lab(name, *args):
-    """Command line of a script of the laboratory."""
-    return [PYTHON, os.path.join(LAB, name), *args]
+def module(name, *args):
+    """Command line of a program of ours."""
+    return [sys.executable, "-m", name, *args]
 
 
 # What must work before anything can be tested: (what, command).
 PREPARE = [
     ("kernel source", ["sh", os.path.join(SCRIPTS, "source.sh")]),
-    ("tree", script("series.py", "tree")),
-    ("series", script("series.py", "export")),
-    ("patched kernel", script("kernel.py", "patched", kernel.UML)),
-    ("kernel", script("kernel.py", "base", "batching")),
+    ("tree", module("scripts.series", "tree")),
+    ("series", module("scripts.series", "export")),
+    ("patched kernel", module("scripts.kernel", "patched", kernel.UML)),
+    ("kernel", module("scripts.kernel", "base", "batching")),
 ]
 
 Group = collections.namedtuple(
@@ -53,44 +45,44 @@ PLAIN = "git-am"
 AT_A_TIME = 2
 GROUPS = {name: Group(*row) for name, *row in (
     ("cost", 60, "kernel", "instructions that 'always' costs",
-     script("check/always_cost.py")),
+     module("scripts.checks.always_cost")),
     (PLAIN, 30, "series", "git am of the mails makes the tree",
-     script("series.py", "verify")),
+     module("scripts.series", "verify")),
     ("option-off", 60, "kernel", "without the option nothing is compiled in",
-     script("check/option_off.py")),
+     module("scripts.checks.option_off")),
     ("kunit", 90, "tree", "unit tests of the kernel's code",
-     script("kunit.py")),
+     module("scripts.kunit")),
     ("kunit-arm64", 240, "tree", "the same for arm64, in a guest",
-     ["env", "ARCH=arm64", *script("kunit.py")]),
+     ["env", "ARCH=arm64", *module("scripts.kunit")]),
     ("guest-runner", 90, "kernel", "tests of what boots the guests",
-     lab("tests/guest_runner.py")),
+     module("lab.tests.guest_runner")),
     ("host-tools", 60, "kernel", "unit tests of the Python programs",
-     script("unittests.py")),
-    ("series-tools", 60, None, "tests of series.py", script("tests/series_tools.py")),
+     module("scripts.unittests")),
+    ("series-tools", 60, None, "tests of series.py", module("scripts.tests.series_tools")),
     ("plugtrace", 5, None, "do plugtrace.bt and plugtrace-perf start?",
-     script("check/plugtrace_starts.py", "--host")),
+     module("scripts.checks.plugtrace_starts", "--host")),
     ("selftests", 420, "kernel", "the kselftests, in a guest",
-     script("selftest.py")),
+     module("scripts.selftest")),
     ("native", 60, "kernel", "is SUITE=native of make bench right?",
-     lab("native/native.py", "--tap")),
+     module("lab.native.native", "--tap")),
     ("torture", 150, "kernel", "90 s of make torture",
-     lab("torture/torture.py", "--tap")),
+     module("lab.torture.torture", "--tap")),
     ("audit", 120, "kernel", "what plugs batch, case by case",
-     script("audit.py", "--tap")),
+     module("scripts.audit", "--tap")),
     ("laboratory", 180, "kernel", "the model SSD, and plugbench, in guests",
-     script("check/laboratory.py")),
+     module("scripts.checks.laboratory")),
     ("roll-out", 150, "kernel", "plugroll's guard, under a live load",
-     script("roll_test.py", "--only", "load")),
+     module("scripts.roll_test", "--only", "load")),
     ("loads", 60, "kernel", "some software that others wrote",
-     lab("bench/loads.py", "--tap")),
+     module("lab.bench.loads", "--tap")),
     ("crosscheck", 200, "kernel", "the model SSD against a simulation",
-     lab("bench/crosscheck.py")),
+     module("lab.bench.crosscheck")),
     ("lines", 90, "kernel", "is SUITE=lines of make bench right?",
-     lab("bench/lines.py", "--tap")),
+     module("lab.bench.lines", "--tap")),
     ("tags", 120, "kernel", "does anybody want for tags more often?",
-     lab("bench/tags.py", "--short")),
+     module("lab.bench.tags", "--short")),
     ("lint", 90, "series", "checkpatch, shellcheck, kernel-doc, sparse, W=1",
-     script("lint.py")),
+     module("scripts.lint")),
 )}
 
 # The other kernel that the series is for, too: that it builds, and the tests of

@@ -13,13 +13,12 @@ import hashlib
 import os
 import shutil
 
-import rooms  # noqa: F401
-import common
-import guest
-import kernel
-import packages
-import tap
-import tools_package
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts import packages
+from scripts.checks import tap
+from scripts.packaging import tools_package
 
 SUITE = "trixie"
 MIRROR = os.environ.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
@@ -28,7 +27,7 @@ INCLUDE = ("systemd-sysv,udev,kmod,e2fsprogs,python3,man-db,initramfs-tools,"
 SIZE = "1500M"
 CACHE = os.path.join(kernel.CACHE, "debian-" + SUITE)
 OUT = os.path.join(kernel.BUILD, "deb/test")
-HERE = os.path.join(kernel.ROOT, "scripts/packages")
+HERE = os.path.join(kernel.ROOT, "scripts/packaging")
 
 MAKE_ROOT = """set -e
 mkdir root

@@ -17,10 +17,9 @@ import shutil
 import subprocess
 import tempfile
 
-import rooms  # noqa: F401
-import common
-import kernel
-import tools_package
+from scripts import common
+from scripts import kernel
+from scripts.packaging import tools_package
 
 OUT = os.path.join(kernel.BUILD, "debian-patches")
 PLACE = "features/all/plug-policy"

@@ -31,11 +31,10 @@ import sys
 import tempfile
 import time
 
-import rooms  # noqa: F401
-import c_style
-import common
-import kernel
-from configs import (Config, Series, TESTS, WIDER, alone, digest, fragment, git,
+from scripts.checks import c_style
+from scripts import common
+from scripts import kernel
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment, git,
                      own_objects)
 
 TREE = kernel.TREE + "-each-commit"

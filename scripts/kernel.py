@@ -16,14 +16,13 @@ import signal
 import subprocess
 import time
 
-import rooms
-import arch
-import common
-import seed
-from series import env
+from scripts import ROOT
+from scripts.kbuild import arch
+from scripts import common
+from scripts.kbuild import seed
+from scripts.series import env
 
 KVER = env.BASE
-ROOT = rooms.ROOT
 BUILD = arch.BUILD
 CACHE = str(env.TOP / "cache")
 TREE = str(env.TREE)

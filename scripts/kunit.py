@@ -7,11 +7,10 @@ import os
 import subprocess
 import sys
 
-import rooms  # noqa: F401
-import arch
-import guest
-import kernel
-import tap
+from scripts.kbuild import arch
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "kunit")
 # The suites have run when this starts; quiet, they said so here alone.

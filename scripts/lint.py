@@ -10,11 +10,10 @@ import glob
 import os
 import re
 
-import rooms  # noqa: F401
-import c_style
-import kernel
-import tap
-from series import env
+from scripts.checks import c_style
+from scripts import kernel
+from scripts.checks import tap
+from scripts.series import env
 
 SERIES = str(env.OUTPUT)
 OUT = "o-lint"

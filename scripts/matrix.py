@@ -16,11 +16,10 @@ import os
 import sys
 import time
 
-import rooms  # noqa: F401
-import c_style
-import common
-import kernel
-from configs import (Config, Series, TESTS, WIDER, alone, fragment, git,
+from scripts.checks import c_style
+from scripts import common
+from scripts import kernel
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment, git,
                      own_objects)
 
 OUT = os.path.join(kernel.BUILD, "matrix")

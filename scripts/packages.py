@@ -11,13 +11,12 @@ import os
 import re
 import shutil
 
-import rooms  # noqa: F401
-import arch
-import common
-import debian
-import kernel
-import tools_package
-from series.env import BASE, shown
+from scripts.kbuild import arch
+from scripts import common
+from scripts.packaging import debian
+from scripts import kernel
+from scripts.packaging import tools_package
+from scripts.series.env import BASE, shown
 
 PACKAGING = tools_package.PACKAGING
 POLICY = os.path.join(PACKAGING, "policy.config")

@@ -12,12 +12,11 @@ import socket
 import sys
 import tempfile
 
-import rooms  # noqa: F401
-import guest
-import kernel
-import laboratory
-import stick
-import tap
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import laboratory
+from scripts.stick import image as stick
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "roll-test")
 UDEVD = "/usr/lib/systemd/systemd-udevd"
@@ -38,7 +37,7 @@ def tools():
     return (*laboratory.python_files(), *guest.into(
         "", os.path.join(laboratory.TOOLS, "plugroll"),
         os.path.join(laboratory.TOOLS, "plugtools"),
-        os.path.join(kernel.ROOT, "scripts/check/plugroll_guest.sh"),
+        os.path.join(kernel.ROOT, "scripts/checks/plugroll_guest.sh"),
         guest.TAP))
 
 

@@ -9,12 +9,11 @@ import shutil
 import sys
 import textwrap
 
-import rooms  # noqa: F401
-import arch
-import common
-import guest
-import kernel
-import tap
+from scripts.kbuild import arch
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "selftest")
 INSTALL = os.path.join(OUT, "install")

@@ -140,7 +140,7 @@ suites="" pinned="" sha256=""
 case ${1:-} in
 --refuse) refuse "${2:?wanted is a version}" ;;
 "")
-	[ -z "${KSRC:-}" ] || exec "$here/series.py" ksrc --ksrc "$KSRC"
+	[ -z "${KSRC:-}" ] || PYTHONPATH="$here/.." exec python3 -m scripts.series ksrc --ksrc "$KSRC"
 	;;
 *) die "'$1' is unknown; accepted: --refuse VERSION" ;;
 esac

@@ -11,10 +11,9 @@ import sys
 import traceback
 import unittest
 
-import rooms  # noqa: F401
-import common
-import kernel
-import tap
+from scripts import common
+from scripts import kernel
+from scripts.checks import tap
 
 ROOMS = ["scripts", "lab", "tools/block"]
 
@@ -97,7 +96,7 @@ def main():
     if not names:
         # without it, what Prometheus takes is not tried; it says why
         subprocess.run(["sh", os.path.join(
-            kernel.ROOT, "scripts/check/fetch_prometheus.sh")],
+            kernel.ROOT, "scripts/checks/fetch_prometheus.sh")],
                        check=False)
         names = sorted(name for room in ROOMS for name in glob.glob(
             os.path.join(kernel.ROOT, room, "**/test_*.py"), recursive=True))

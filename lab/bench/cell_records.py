@@ -2,9 +2,9 @@
 """What guests have said, as the records of a result file."""
 import json
 
-import cells as c
-import foreign
-import profiles
+from lab.bench import cells as c
+from lab.bench import foreign
+from lab.bench import profiles
 
 # What remains is the tick, and interrupts that hit another task.
 BUSY = 0.97

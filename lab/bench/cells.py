@@ -2,9 +2,9 @@
 """What can be measured: workloads, policies, and cells made of both."""
 import dataclasses
 
-import foreign
-import pace
-import profiles
+from lab.bench import foreign
+from lab.bench import pace
+from lab.bench import profiles
 
 # Which build of kernel.py stands for a kernel, and what a user can choose on
 # it. The RFC's hack is a kernel of its own, but as a record it is "unpatched"

@@ -38,14 +38,14 @@ import os
 import re
 import statistics
 
-import cells
-import lab
-import profiles
-import rfc
-import simrun
-import suites
-import tap
-from lab import common
+from lab.bench import cells
+from lab.bench import lab
+from lab.bench import profiles
+from lab.bench import rfc
+from lab.sim import simrun
+from lab.bench import suites
+from scripts.checks import tap
+from scripts import common
 
 TOLERANCE = 0.01
 SEEDS = 8       # of the simulation, which costs little

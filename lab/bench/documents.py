@@ -9,13 +9,13 @@ is replaced; the rest is written by hand.
 import re
 import textwrap
 
-import model_figures
-import native_loads
-import picture
-import suites
+from lab.bench import model_figures
+from lab.native import native_loads
+from lab.bench import picture
+from lab.bench import suites
 from plugtools.report.records import rank
-from series import env, measured as store
-from series.files import write_file
+from scripts.series import env, measured as store
+from scripts.series.files import write_file
 
 README = env.ROOT / "README.md"
 PAGE = env.ROOT / "Documentation/block/plug-measurements.rst"

@@ -6,7 +6,7 @@ it took, if it does a given amount of work.
 """
 import dataclasses
 
-import profiles
+from lab.bench import profiles
 
 K16, K64, K128 = (size * 1024 for size in (16, 64, 128))
 

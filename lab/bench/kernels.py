@@ -4,8 +4,9 @@ import hashlib
 import os
 import re
 
-import cells
-from lab import LabError, kernel
+from lab.bench import cells
+from lab.bench.lab import LabError
+from scripts import kernel
 
 
 def read(path):

@@ -6,25 +6,20 @@ import os
 import queue
 import shutil
 import subprocess
-import sys
 import threading
 
-import cell_records
-import cells as c
-import foreign
-import profiles
+from lab.bench import cell_records
+from lab.bench import cells as c
+from lab.bench import foreign
+from lab.bench import profiles
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# For all that imports this.
-sys.path.insert(0, os.path.join(HERE, "../../scripts"))
-import rooms  # noqa: E402 pylint: disable=wrong-import-position
+from scripts import ROOT
 
-import common  # noqa: E402 pylint: disable=wrong-import-position
-import guest  # noqa: E402 pylint: disable=wrong-import-position
-import kernel  # noqa: E402 pylint: disable=wrong-import-position
-from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
 
-ROOT = rooms.ROOT
 OUT = os.path.join(kernel.BUILD, "bench")
 PARTS = ("cells_guest.sh", "fio_guest.sh", "nvme_guest.sh", "loads_guest.sh")
 CELLS_PER_BOOT = 24

@@ -11,11 +11,12 @@ import os
 import sys
 import time
 
-import cells as c
-import lab
-import linesmap
-import tap
-from lab import boot, common, guest, kernel
+from lab.bench import cells as c
+from lab.bench import lab
+from lab.bench import linesmap
+from scripts.checks import tap
+from lab.qemu import boot, guest
+from scripts import common, kernel
 from plugtools.report.tables import aligned
 
 NAME = "lines"

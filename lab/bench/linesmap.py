@@ -5,7 +5,7 @@ import collections
 import os
 import re
 
-from lab import kernel
+from scripts import kernel
 
 USER_END = 1 << 63
 # Where 64-bit x86 maps what vmalloc() hands out, stacks among it.

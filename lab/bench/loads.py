@@ -7,11 +7,10 @@ As a program: a few of its cells, with what must be true of them, as TAP.
 import os
 import sys
 
-import cells as c
-import foreign
-import lab  # which puts the rooms of the others on the path
-import tap
-from gnuplot import COLOURS, INK, POINTS, quoted, render
+from lab.bench import cells as c
+from lab.bench import foreign, lab
+from scripts.checks import tap
+from lab.bench.gnuplot import COLOURS, INK, POINTS, quoted, render
 from plugtools.report.records import ReportError, check, write_file
 from plugtools.report.summary import groups
 from plugtools.report.tables import figures

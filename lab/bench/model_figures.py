@@ -11,14 +11,14 @@ patched kernel, against its "always". A change is {"ratio", "ci_low", "ci_high",
 import json
 import os
 
-import lab
-import suites
+from lab.bench import lab
+from lab.bench import suites
 from plugtools.report import verdict
 from plugtools.report.records import ReportError, cell_order, load
 from plugtools.report.summary import groups, summarise
-from series import measured as store
-from series.env import PATCHES
-from series.files import write_file
+from scripts.series import measured as store
+from scripts.series.env import PATCHES
+from scripts.series.files import write_file
 
 FILE = PATCHES / "models.json"
 

@@ -8,8 +8,8 @@ alike: a page may be dark where the browser is not.
 import dataclasses
 import math
 
-from series import env, measured as store
-from series.files import write_file
+from scripts.series import env, measured as store
+from scripts.series.files import write_file
 
 PATH = env.ROOT / "lab/bench/picture.svg"
 LOAD = "rand4k-s32"

@@ -6,7 +6,7 @@ each choice, of one seed, says which is the best, and what that is worth is
 measured with another, as adaptive and always are. What then looks worse than
 its bound is measured again, with some new seeds.
 """
-import cells as c
+from lab.bench import cells as c
 
 FIXED = c.BASELINES + [("patched", policy) for policy in
                        ("always", "never", "seq-small", *c.GROUPS)]

@@ -2,7 +2,7 @@
 """The RFC's two tables beside ours, and what our model predicts of them."""
 import math
 
-from lab import kernel
+from scripts import kernel
 
 # Which kernel takes tags as the RFC's did: Linux 6.12 itself, and of a later one
 # that with baselines/rfcera.patch.

@@ -15,9 +15,10 @@ import argparse
 import functools
 import os
 
-import lab
-from cell_records import per
-from lab import common, guest
+from lab.bench import lab
+from lab.bench.cell_records import per
+from lab.qemu import guest
+from scripts import common
 from plugtools.report.tables import aligned
 
 OUT = os.path.join(lab.kernel.BUILD, "run")

@@ -10,12 +10,12 @@ a speed.
 import argparse
 import os
 
-import kernels
-import lab
-import lines
-import native
-import suites
-from lab import common
+from lab.bench import kernels
+from lab.bench import lab
+from lab.bench import lines
+from lab.native import native
+from lab.bench import suites
+from scripts import common
 from plugtools.report import changes, page, tables, verdict
 from plugtools.report.records import ReportError, load, save
 from plugtools.report.summary import summarise

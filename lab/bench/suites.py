@@ -2,11 +2,11 @@
 """The benchmarks: what each claims, and the cells that show it."""
 import dataclasses
 
-import cells
-import loads
-import profiles
-import regret
-import rfc
+from lab.bench import cells
+from lab.bench import loads
+from lab.bench import profiles
+from lab.bench import regret
+from lab.bench import rfc
 
 CPU = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32", "seq4k-s32",
        "seq128k-s32", "twodev-rand4k-s32", "twons-rand4k-s32", "rand4k-qd1",

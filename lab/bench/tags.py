@@ -13,9 +13,10 @@ import itertools
 import os
 import statistics
 
-import lab
-import tap
-from lab import common, guest, kernel
+from lab.bench import lab
+from scripts.checks import tap
+from lab.qemu import guest
+from scripts import common, kernel
 
 OUT = os.path.join(lab.OUT, "tags")
 KERNELS = ["base", "patched"]

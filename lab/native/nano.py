@@ -7,20 +7,15 @@ default the last commit and what is not committed yet, or if there is no such
 thing the commit before and the last one.
 """
 import argparse
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../../scripts"))
-import rooms  # noqa: E402,F401 pylint: disable=unused-import,wrong-import-position
 
-import lab  # noqa: E402 pylint: disable=wrong-import-position
-import native  # noqa: E402 pylint: disable=wrong-import-position
-import native_build  # noqa: E402 pylint: disable=wrong-import-position
-import native_loads  # noqa: E402 pylint: disable=wrong-import-position
-import native_rounds  # noqa: E402 pylint: disable=wrong-import-position
-from lab import common  # noqa: E402 pylint: disable=wrong-import-position
-from native_rounds import Cell  # noqa: E402 pylint: disable=wrong-import-position
+from lab.bench import lab
+from lab.native import native
+from lab.native import native_build
+from lab.native import native_loads
+from lab.native import native_rounds
+from scripts import common
+from lab.native.native_rounds import Cell
 
 WORKTREE = "worktree"
 LOADS = ["rand4k-s1", "rand4k-s4", "rand4k-s32", "rand4k-s128",

@@ -17,18 +17,15 @@ import random
 import statistics
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../../scripts"))
-import rooms  # noqa: E402,F401 pylint: disable=unused-import,wrong-import-position
 
-import lab  # noqa: E402 pylint: disable=wrong-import-position
-import native_build  # noqa: E402 pylint: disable=wrong-import-position
-import native_loads  # noqa: E402 pylint: disable=wrong-import-position
-import native_rounds  # noqa: E402 pylint: disable=wrong-import-position
-import native_uml  # noqa: E402 pylint: disable=wrong-import-position
-import tap  # noqa: E402 pylint: disable=wrong-import-position
-from lab import common  # noqa: E402 pylint: disable=wrong-import-position
-from native_rounds import Cell  # noqa: E402 pylint: disable=wrong-import-position
+from lab.bench import lab
+from lab.native import native_build
+from lab.native import native_loads
+from lab.native import native_rounds
+from lab.native import native_uml
+from scripts.checks import tap
+from scripts import common
+from lab.native.native_rounds import Cell
 
 NAME = "native"
 CLAIM = ("what each section and each policy costs and gains in time, on this "

@@ -12,10 +12,10 @@ import os
 import shutil
 import tempfile
 
-import lab
-from lab import common, kernel
-from series import measured
-from series.git import Git, GitError
+from lab.bench import lab
+from scripts import common, kernel
+from scripts.series import measured
+from scripts.series.git import Git, GitError
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "uml")
 PATCH = os.path.join(HERE, "uml.patch")

@@ -2,7 +2,7 @@
 """What SUITE=native loads its disks with."""
 import dataclasses
 
-import cells
+from lab.bench import cells
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,9 @@ import os
 import random
 import time
 
-import native_loads
-import native_uml
-from lab import common
+from lab.native import native_loads
+from lab.native import native_uml
+from scripts import common
 
 SLICES = 4                      # of a cell's time with a load; the least counts
 FIRST = 3                       # slices of the one that is not counted

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-import lab
+from lab.bench import lab
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(lab.OUT, "native")

@@ -12,22 +12,17 @@ that, and from what there is of "make bench", see lab/bench/documents.py.
 """
 import argparse
 import dataclasses
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../../scripts"))
-import rooms  # noqa: E402,F401 pylint: disable=unused-import,wrong-import-position
 
-import documents  # noqa: E402 pylint: disable=wrong-import-position
-import lab  # noqa: E402 pylint: disable=wrong-import-position
-import native  # noqa: E402 pylint: disable=wrong-import-position
-import native_loads  # noqa: E402 pylint: disable=wrong-import-position
-from lab import common  # noqa: E402 pylint: disable=wrong-import-position
-from series import measured as store  # noqa: E402 pylint: disable=wrong-import-position
-from series.env import PATCHES  # noqa: E402 pylint: disable=wrong-import-position
-from series.files import parse_series  # noqa: E402 pylint: disable=wrong-import-position
-from series.mail import cover  # noqa: E402 pylint: disable=wrong-import-position
+from lab.bench import documents
+from lab.bench import lab
+from lab.native import native
+from lab.native import native_loads
+from scripts import common
+from scripts.series import measured as store
+from scripts.series.env import PATCHES
+from scripts.series.files import parse_series
+from scripts.series.mail import cover
 
 # What the whole series is compared in: the first with the others.
 CHOICES = [("unpatched", "always"), ("unpatched", "nomerges2"),

@@ -34,8 +34,8 @@ import sys
 import termios
 import time
 
-import machines
-from machines import machine_of
+from lab.qemu import machines
+from lab.qemu.machines import machine_of
 
 # For others than boot(), which takes the one that the kernel needs.
 QEMU = machines.PC.program()

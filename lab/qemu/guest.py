@@ -5,11 +5,10 @@ import contextlib
 import os
 import sys
 
-import rooms  # noqa: F401
-import arch
-import boot
-import common
-import kernel
+from scripts.kbuild import arch
+from lab.qemu import boot
+from scripts import common
+from scripts import kernel
 
 # No fault of who asked for guests.
 ERRORS = (kernel.BuildError, boot.UsageError, arch.ArchError)

@@ -13,9 +13,9 @@ import math
 import os
 import random
 
-import simconfigs
-import simreport
-import simrun
+from lab.sim import simconfigs
+from lab.sim import simreport
+from lab.sim import simrun
 from plugtools.report.records import write_file
 
 CONTROLLER = os.path.join(simrun.ROOT, "block/blk-plug-adaptive.c")

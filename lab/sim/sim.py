@@ -12,12 +12,12 @@ import json
 import os
 import sys
 
-import ablate
-import simconfigs
-import simreport
-import simrun
+from lab.sim import ablate
+from lab.sim import simconfigs
+from lab.sim import simreport
+from lab.sim import simrun
 from plugtools.report.records import ReportError, write_file
-from simrun import common
+from scripts import common
 
 CONFIGS = 5000
 

@@ -2,9 +2,9 @@
 """What a sweep came to: tables and plots."""
 import os
 
-import simconfigs
-import simrun
-from gnuplot import GRID, quoted, render
+from lab.sim import simconfigs
+from lab.sim import simrun
+from lab.bench.gnuplot import GRID, quoted, render
 from plugtools.report.records import write_file
 from plugtools.report.tables import aligned
 
@@ -174,9 +174,7 @@ def beginning_table(records):
 
 def replay(record, seed):
     """The command that shows a configuration again."""
-    return "python3 %s --seed %d --only %d" % (
-        os.path.relpath(os.path.join(simrun.HERE, "sim.py"), simrun.ROOT),
-        seed, record["index"])
+    return f"python3 -m lab.sim.sim --seed {seed} --only {record['index']}"
 
 
 def worst(records, seed, most=10):

@@ -13,17 +13,11 @@ import json
 import os
 import queue
 import subprocess
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# For all that imports this.
-sys.path.insert(0, os.path.join(HERE, "../../scripts"))
-import rooms  # noqa: E402 pylint: disable=wrong-import-position
 
-import common  # noqa: E402 pylint: disable=wrong-import-position
-import kernel  # noqa: E402 pylint: disable=wrong-import-position
+from scripts import ROOT, common, kernel  # noqa: F401
 
-ROOT = rooms.ROOT
 TREE = kernel.TREE
 OUT = os.path.join(kernel.BUILD, "sim")
 PROGRAM = os.path.join(OUT, "plugsim")

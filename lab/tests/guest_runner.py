@@ -16,11 +16,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../scripts"))
-# pylint: disable=wrong-import-position
-import rooms
-import boot
-import tap
+
+from lab.qemu import boot
+from scripts.checks import tap
 
 KERNEL = os.environ.get("KERNEL", "")
 UML = os.environ.get("UML", "")
@@ -159,7 +157,7 @@ def test_sigterm_leaves_no_qemu(top):
     """The runner is ended; so is the guest."""
     hang = guest(top, "term", "sleep 1000")
     with subprocess.Popen(
-            [sys.executable, boot.__file__, "--kernel", KERNEL,
+            [sys.executable, "-m", "lab.qemu.boot", "--kernel", KERNEL,
              "--initramfs", INITRAMFS, "--job", hang.job, "--out", hang.out,
              "--disk", "none", "--accel", "tcg"]) as runner:
         limit = time.monotonic() + 10

@@ -6,17 +6,17 @@ import sys
 import tempfile
 import unittest
 
-import cell_records
-import cells
-import crosscheck
-import kernels
-import lab
-import pace
-import profiles
-import regret
-import rfc
-import run_suites
-import suites
+from lab.bench import cell_records
+from lab.bench import cells
+from lab.bench import crosscheck
+from lab.bench import kernels
+from lab.bench import lab
+from lab.bench import pace
+from lab.bench import profiles
+from lab.bench import regret
+from lab.bench import rfc
+from lab.bench import run_suites
+from lab.bench import suites
 
 WORDS = {"ios": "900", "ns": "3000000", "lat_mean": "6000", "lat_p50": "5000",
          "lat_p99": "9000", "lat_p999": "12000", "cpu_ns": "1500000",
@@ -203,7 +203,7 @@ class Command(unittest.TestCase):
     def test_bad_input_measures_nothing(self):
         """A file to compare with that is not there."""
         done = subprocess.run(
-            [sys.executable, os.path.join(lab.HERE, "run_suites.py"), "--compare",
+            [sys.executable, "-m", "lab.bench.run_suites", "--compare",
              "/nonexistent.json"], check=False, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertNotEqual(done.returncode, 0)

@@ -7,13 +7,13 @@ import unittest
 import xml.etree.ElementTree as xml
 from unittest import mock
 
-import documents
-import lab
-import model_figures
-import picture
-import suites
+from lab.bench import documents
+from lab.bench import lab
+from lab.bench import model_figures
+from lab.bench import picture
+from lab.bench import suites
 from plugtools.report import records as files
-from series import env, measured as store
+from scripts.series import env, measured as store
 
 GAINS = {("unpatched", "always"): 1, ("unpatched", "nomerges2"): 1.02,
          ("patched", "always"): 1.01, ("patched", "never"): 0.9,

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-import gnuplot
+from lab.bench import gnuplot
 from plugtools.report import records
 
 NASTY = 'a`touch OWNED`% "q" \\ <b>&amp; {x}_y'

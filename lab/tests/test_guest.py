@@ -9,10 +9,10 @@ import time
 import unittest
 from unittest import mock
 
-import common
-import guest
-import selftest
-import tap
+from scripts import common
+from lab.qemu import guest
+from scripts import selftest
+from scripts.checks import tap
 
 
 def printed(call):

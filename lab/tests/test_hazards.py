@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-import kernel
+from scripts import kernel
 
 TORTURE = os.path.join(kernel.ROOT, "lab/torture")
 

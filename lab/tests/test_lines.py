@@ -4,8 +4,8 @@ import tempfile
 import types
 import unittest
 
-import lines
-import linesmap
+from lab.bench import lines
+from lab.bench import linesmap
 
 KERNEL = 0xffffffff81000000
 DIRECT = 0xffff888000000000

@@ -2,12 +2,12 @@
 """What "loads" measures, and what it makes of it."""
 import unittest
 
-import cell_records
-import cells
-import foreign
-import lab
-import loads
-import profiles
+from lab.bench import cell_records
+from lab.bench import cells
+from lab.bench import foreign
+from lab.bench import lab
+from lab.bench import loads
+from lab.bench import profiles
 from plugtools.report.summary import summarise
 
 SAID = {"bytes": "40960000", "ns": "100000000", "all_bytes": "81920000",

@@ -6,9 +6,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-import boot
-import machines
-from machines import PC, VIRT
+from lab.qemu import boot
+from lab.qemu import machines
+from lab.qemu.machines import PC, VIRT
 
 ENDBR, NOP5 = PC.before
 BTI, NOP, MOV = VIRT.before

@@ -8,13 +8,13 @@ import tempfile
 import unittest
 from unittest import mock
 
-import lab
-import nano
-import native
-import native_build
-import native_loads
-import native_rounds
-import native_uml
+from lab.bench import lab
+from lab.native import nano
+from lab.native import native
+from lab.native import native_build
+from lab.native import native_loads
+from lab.native import native_rounds
+from lab.native import native_uml
 
 Cell, Plan = native_rounds.Cell, native_rounds.Plan
 OTHER = Cell("patched")

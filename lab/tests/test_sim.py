@@ -6,11 +6,11 @@ import sys
 import unittest
 from unittest import mock
 
-import ablate
-import crosscheck
-import simconfigs
-import simreport
-import simrun
+from lab.sim import ablate
+from lab.bench import crosscheck
+from lab.sim import simconfigs
+from lab.sim import simreport
+from lab.sim import simrun
 
 ENGINE = []
 
@@ -416,7 +416,7 @@ class Refused(unittest.TestCase):
         """The sweep's."""
         for words in (["--configs", "0"], ["--seed", "x"], ["--bogus"]):
             done = subprocess.run(
-                [sys.executable, os.path.join(simrun.HERE, "sim.py"), *words],
+                [sys.executable, "-m", "lab.sim.sim", *words],
                 text=True, capture_output=True, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("sim.py: error", done.stderr)

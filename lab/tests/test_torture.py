@@ -8,8 +8,8 @@ import tempfile
 import unittest
 from unittest import mock
 
-import races
-import torture
+from lab.torture import races
+from lab.torture import torture
 
 RULE = "=" * 66
 RACE = f"""[    1.000000] {RULE}
@@ -320,7 +320,7 @@ class Races(unittest.TestCase):
 
     def test_every_kernel_is_judged(self):
         """Known reports are taken out of each kernel's console."""
-        with mock.patch("torture.kit.files", return_value=[]):
+        with mock.patch("lab.torture.kit.files", return_value=[]):
             lane = torture.Lane("debug", mock.Mock(seed=1, seconds=60,
                                                    round=None), ["waits"], OURS)
         with tempfile.TemporaryDirectory() as out:

@@ -3,19 +3,15 @@
 import glob
 import os
 import shutil
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# For all that imports this.
-sys.path.insert(0, os.path.join(HERE, "../../scripts"))
-import rooms  # noqa: E402,F401 pylint: disable=unused-import,wrong-import-position
 
-import arch  # noqa: E402 pylint: disable=wrong-import-position
-import common  # noqa: E402 pylint: disable=wrong-import-position
-import guest  # noqa: E402 pylint: disable=wrong-import-position
-import kernel  # noqa: E402 pylint: disable=wrong-import-position
-import tap  # noqa: E402 pylint: disable=wrong-import-position
-from guest import boot  # noqa: E402 pylint: disable=wrong-import-position
+from scripts.kbuild import arch
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
+from lab.qemu import boot
 
 OUT = os.path.join(kernel.BUILD, "torture")
 ROOT = os.path.join(OUT, "root")

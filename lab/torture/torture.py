@@ -20,11 +20,13 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
 
-import kit  # noqa: E402 pylint: disable=wrong-import-position
-import races  # noqa: E402 pylint: disable=wrong-import-position
-from kit import arch, boot, common, guest, kernel, tap  # noqa: E402 pylint: disable=wrong-import-position
+from lab.torture import kit
+from lab.torture import races
+from lab.qemu import boot, guest
+from scripts import common, kernel
+from scripts.checks import tap
+from scripts.kbuild import arch
 
 # What fits TAP_SECONDS, on a kernel that has neither faults nor stacked disks
 TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",

@@ -12,13 +12,12 @@ import time
 import traceback
 from pathlib import Path
 
-# pylint: disable=wrong-import-position
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import rooms
-import common
-import tap
 
-SCRIPTS = Path(rooms.ROOT) / "scripts"
+from scripts import ROOT
+from scripts import common
+from scripts.checks import tap
+
+SCRIPTS = Path(ROOT) / "scripts"
 ME = {"GIT_AUTHOR_NAME": "Dev", "GIT_AUTHOR_EMAIL": "dev@example.invalid",
       "GIT_COMMITTER_NAME": "Dev", "GIT_COMMITTER_EMAIL": "dev@example.invalid"}
 MADE = "refs/plug-policy/made"
@@ -121,7 +120,7 @@ class Fixture:
         return {**env, **self.extra, **extra}
 
     def run(self, *args, **extra):
-        done = subprocess.run([sys.executable, str(SCRIPTS / "series.py"), *args], text=True,
+        done = subprocess.run([sys.executable, "-m", "scripts.series", *args], text=True,
                               env=self.env(**extra), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout

@@ -8,9 +8,9 @@ import sys
 import unittest
 from unittest import mock
 
-import arch
-import kernel
-import kunit
+from scripts.kbuild import arch
+from scripts import kernel
+from scripts import kunit
 
 
 def make(*args):
@@ -46,10 +46,8 @@ class Makefile(unittest.TestCase):
 
 
 PRINT = """import json, sys
-sys.path.insert(0, %r)
-import rooms
-import kernel
-import packages
+from scripts import kernel
+from scripts import packages
 flavour = packages.Flavour("lean", "deb")
 print(json.dumps({
     "deb": {"make": flavour.make("x"), "out": flavour.out,
@@ -59,7 +57,7 @@ print(json.dumps({
               "make": kernel.variant_command(name, "x"),
               "fragments": kernel.fragments_of(name)}
        for name in ("patched", "kcsan", kernel.UML)}}))
-""" % (kernel.ROOT + "/scripts")
+"""
 
 
 def told(**env):

@@ -8,8 +8,8 @@ import tempfile
 import unittest
 from unittest import mock
 
-import check
-import tap
+from scripts import check
+from scripts.checks import tap
 
 
 def shell(text, needs=None):

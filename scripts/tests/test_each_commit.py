@@ -9,12 +9,12 @@ import time
 import unittest
 from unittest import mock
 
-import c_style
-import common
-import configs
-import each_commit
-import kernel
-import matrix
+from scripts.checks import c_style
+from scripts import common
+from scripts.kbuild import configs
+from scripts import each_commit
+from scripts import kernel
+from scripts import matrix
 
 GCC = """  CC      block/blk-mq.o
 ../block/blk-mq.c: In function 'f':

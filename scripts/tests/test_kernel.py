@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-import kernel
+from scripts import kernel
 
 MAKE = ["make: Entering directory\n", "  CC      block/a.o\n",
         "  LD      vmlinux.o\n"]

@@ -10,9 +10,9 @@ import textwrap
 import unittest
 from unittest import mock
 
-import kernel
-import packages
-import tools_package
+from scripts import kernel
+from scripts import packages
+from scripts.packaging import tools_package
 
 
 def read(*parts):

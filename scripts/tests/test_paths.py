@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-import kernel
+from scripts import kernel
 
 DOCUMENT = re.compile(r"\.(md|rst|[1-8]|txt)$|^MAINTAINERS$|^Documentation/")
 # The kernel has these, too; the last group is ours alone.

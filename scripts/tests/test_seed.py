@@ -6,7 +6,7 @@ import tempfile
 import time
 import unittest
 
-import seed
+from scripts.kbuild import seed
 
 MAKEFILE = """all: out/a.o out/b.o
 out/%.o: %.c

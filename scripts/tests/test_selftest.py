@@ -5,9 +5,9 @@ import subprocess
 import tempfile
 import unittest
 
-import common
-import kernel
-import selftest
+from scripts import common
+from scripts import kernel
+from scripts import selftest
 
 SCRIPT = os.path.join(kernel.ROOT, "scripts/new_test.sh")
 

@@ -6,8 +6,8 @@ import os
 import re
 import unittest
 
-import kernel
-from series.files import parse_series
+from scripts import kernel
+from scripts.series.files import parse_series
 
 PATCHES = os.path.join(kernel.ROOT, "patches")
 SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)

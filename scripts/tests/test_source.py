@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-import kernel
+from scripts import kernel
 
 PACKAGE = "linux-source-7.3"
 PINNED = "7.3.4-1~test"

@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 import unittest
 
-import guest
-import stick
+from lab.qemu import guest
+from scripts.stick import image as stick
 
 # What stands in for programs that change the machine. ROOT/refuses names the
 # devices that cannot be set read-only, ROOT/forgets those that only pretend.

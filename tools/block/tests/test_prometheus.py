@@ -3,7 +3,7 @@
 """Tests of what plugstat exports: its form, its rules, and its dashboard.
 
 Those that run Debian's prometheus find it in PATH, or where
-scripts/check/fetch_prometheus.sh puts it.
+scripts/checks/fetch_prometheus.sh puts it.
 """
 import json
 import os
@@ -34,7 +34,7 @@ def program(name):
     """Its path, or the test is skipped."""
     path = shutil.which(name, path=PLACES)
     if not path:
-        raise unittest.SkipTest("no %s: scripts/check/fetch_prometheus.sh "
+        raise unittest.SkipTest("no %s: scripts/checks/fetch_prometheus.sh "
                                 "unpacks Debian's" % name)
     return path
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 
-from series import env
+from scripts.series import env
 
 NAME = os.environ.get("ARCH") or "x86_64"
 IS_ARM64 = NAME == "arm64"

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 
-import common
-import kernel
+from scripts import common
+from scripts import kernel
 
 TOOLS = os.path.join(kernel.ROOT, "tools/block")
 PACKAGING = os.path.join(TOOLS, "packaging")

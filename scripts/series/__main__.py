@@ -12,12 +12,12 @@ import os
 import signal
 import sys
 
-from common import locked
-from series.env import BUILD, OUTPUT, TREE, say, shown
-from series.git import Failure, encode
-from series.mail import cmd_export, cmd_onto, cmd_verify
-from series.refresh import cmd_refresh
-from series.tree import cmd_tree, find_source
+from scripts.common import locked
+from scripts.series.env import BUILD, OUTPUT, TREE, say, shown
+from scripts.series.git import Failure, encode
+from scripts.series.mail import cmd_export, cmd_onto, cmd_verify
+from scripts.series.refresh import cmd_refresh
+from scripts.series.tree import cmd_tree, find_source
 
 
 def cmd_ksrc(args):
@@ -25,7 +25,7 @@ def cmd_ksrc(args):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("series.py", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
 
     def command(name, run, text):

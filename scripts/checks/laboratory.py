@@ -14,12 +14,10 @@ import os
 import re
 import sys
 
-# pylint: disable=wrong-import-position
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import rooms  # noqa: F401
-import guest
-import kernel
-import tap
+
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "laboratory")
 PYTHON = os.environ.get("PYTHON") or "/usr/bin/python3"

@@ -14,14 +14,11 @@ import filecmp
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-# pylint: disable=wrong-import-position
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import rooms  # noqa: F401
-import kernel
-import tap
+
+from scripts import kernel
+from scripts.checks import tap
 
 
 def objects(top, directory):

@@ -12,14 +12,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
-# pylint: disable=wrong-import-position
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import rooms  # noqa: F401
-import guest
-import kernel
-import tap
+
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "plugtrace")
 BT = os.path.join(kernel.ROOT, "tools/block/plugtrace.bt")

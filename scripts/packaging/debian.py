@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 
-import arch
-import common
-import kernel
-from series.env import BASE, PATCHES
+from scripts.kbuild import arch
+from scripts import common
+from scripts import kernel
+from scripts.series.env import BASE, PATCHES
 
 STATE = os.path.join(kernel.CACHE, arch.output("apt-packages-" + BASE))
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"

@@ -15,15 +15,12 @@ The audit takes its goals, and the tolerance, from here.
 import argparse
 import functools
 import os
-import sys
 
-# pylint: disable=wrong-import-position
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import rooms  # noqa: F401
-import common
-import guest
-import kernel
-import tap
+
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "cost")
 LIMIT = 1.003

@@ -9,9 +9,9 @@ import re
 import shutil
 import subprocess
 
-import c_style
-import common
-import kernel
+from scripts.checks import c_style
+from scripts import common
+from scripts import kernel
 
 # The directories with hooks.
 DIRECTORIES = ["block/", "drivers/nvme/host/", "io_uring/"]

@@ -7,8 +7,8 @@ import os
 import re
 import subprocess
 
-import common
-import kernel
+from scripts import common
+from scripts import kernel
 
 # sparse 0.6.4 does not know this builtin, and kbuild then refuses to run it.
 SPARSE = ["C=2", "CF=-D__typeof_unqual__=__typeof__", "W=1"]

@@ -17,11 +17,10 @@ import sys
 import tempfile
 import uuid
 
-import rooms  # noqa: F401
-import common
-import guest
-import kernel
-import laboratory
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts.checks import laboratory
 
 NAME = "stick"
 HERE = os.path.join(kernel.ROOT, "scripts/stick")

@@ -12,12 +12,11 @@ import re
 import shutil
 import subprocess
 
-import rooms  # noqa: F401
-import common
-import guest
-import kernel
-import stick
-import tap
+from scripts import common
+from lab.qemu import guest
+from scripts import kernel
+from scripts.stick import image as stick
+from scripts.checks import tap
 
 FIRMWARE = "/usr/share/OVMF/OVMF_CODE_4M.fd"
 VARIABLES = "/usr/share/OVMF/OVMF_VARS_4M.fd"
