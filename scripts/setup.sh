@@ -14,22 +14,23 @@ here=$(dirname "$0")
 # shellcheck source-path=SCRIPTDIR source=say.sh
 . "$here/say.sh"
 
-# package=program or file that tells whether it is there; the program has the
-# package's name if none is given
+# One list per purpose. package=program or file that tells whether it is there,
+# where dpkg does not know; the program has the package's name if none is given.
 tree="git python3"
 # The kernel source is taken from Debian where no other is given.
-debian_source="apt=apt-get dpkg=dpkg-deb xz-utils=xz
+source="apt=apt-get dpkg=dpkg-deb xz-utils=xz
 	debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
-compile="build-essential=gcc build-essential=make bc bison flex perl
-	libelf-dev=/usr/include/libelf.h libssl-dev=/usr/include/openssl/ssl.h
-	cpio rsync kmod=modprobe patch"
-each_commit="sparse ccache clang-19 coccinelle=spatch python3-ply=
+compile="build-essential=gcc bc bison flex perl libelf-dev=/usr/include/libelf.h
+	libssl-dev=/usr/include/openssl/ssl.h cpio rsync kmod=modprobe patch ccache"
+each_commit="sparse clang-19 coccinelle=spatch python3-ply=
 	python3-sphinx=sphinx-build liburing-dev=/usr/include/liburing.h"
-others="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
-	nvme-cli=nvme libaio-dev=/usr/include/libaio.h shellcheck
-	gnuplot-nox=gnuplot xfsprogs=mkfs.xfs sysstat=iostat dwarves=pahole
-	e2fsprogs=mke2fs mdadm dmsetup bcache-tools=make-bcache
-	bsdextrautils=column bpftrace linux-perf=perf mandoc"
+# busybox-static: as "busybox" it would want libraries, which no guest has.
+guests="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
+	nvme-cli=nvme xfsprogs=mkfs.xfs sysstat=iostat e2fsprogs=mke2fs mdadm
+	dmsetup bcache-tools=make-bcache bsdextrautils=column bpftrace
+	linux-perf=perf libaio-dev=/usr/include/libaio.h dwarves=pahole"
+host="python3-pytest=pytest-3 shellcheck mandoc gnuplot-nox=gnuplot
+	bubblewrap=bwrap"
 
 deb="debhelper=dh libdw-dev=/usr/include/dwarf.h dpkg-dev=dpkg-buildpackage"
 deb_test="mmdebstrap uidmap=newuidmap fakeroot e2fsprogs=mke2fs"
@@ -42,12 +43,12 @@ stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk
 
 wanted() {
 	echo "$tree"
-	[ -n "${KSRC:-}" ] || echo "$debian_source"
+	[ -n "${KSRC:-}" ] || echo "$source"
 	case $1 in
 	tree) ;;
-	kernel) echo "$compile ccache" ;;
+	kernel) echo "$compile" ;;
 	each-commit) echo "$compile $each_commit" ;;
-	all) echo "$compile $each_commit $others" ;;
+	all) echo "$compile $each_commit $guests $host" ;;
 	arm64) echo "$arm64" ;;
 	deb) echo "$deb" ;;
 	deb-test) echo "$deb_test" ;;
@@ -74,29 +75,26 @@ is_debian() {
 	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null
 }
 
-# One query for all of them: this runs before every other verb.
-installed_packages() {
-	# shellcheck disable=SC2016,SC2086 # dpkg's own ${}; one word per package
-	dpkg-query -W -f '${db:Status-Status} ${Package}\n' $1 2>/dev/null |
-		sed -n 's/^installed //p'
-}
-
-# missing WHAT: packages, each once. Debian's own are wanted where a program of
-# the same name may be another: busybox without its static linking.
+# missing WHAT...: packages, each once. One query of dpkg for all of them: this
+# runs before every other verb. Debian's own are wanted where a program of the
+# same name may be another: busybox without its static linking.
 missing() {
-	items=$(wanted "$1") have=
-	if { [ "$1" = all ] || [ "$1" = stick ]; } && is_debian; then
-		# shellcheck disable=SC2086 # one word per item
-		have=$(installed_packages "$(printf '%s\n' $items | sed 's/=.*//')") || :
+	items=$(for what; do wanted "$what"; done)
+	if ! is_debian; then
 		for item in $items; do
-			printf '%s\n' "$have" | grep -qxF "${item%%=*}" ||
-				echo "${item%%=*}"
+			is_there "${item#*=}" || echo "${item%%=*}"
 		done | sort -u
 		return
 	fi
-	for item in $items; do
-		is_there "${item#*=}" || echo "${item%%=*}"
-	done | sort -u
+	# shellcheck disable=SC2086 # one word per item
+	names=$(printf '%s\n' $items | sed 's/=.*//' | sort -u)
+	# what is wanted and installed is there twice
+	# shellcheck disable=SC2016,SC2086 # dpkg's own ${}; one word per package
+	{
+		echo "$names"
+		dpkg-query -W -f '${db:Status-Status} ${Package}\n' $names \
+			2>/dev/null | sed -n 's/^installed //p'
+	} | sort | uniq -u
 }
 
 # Prints the prefix that makes us root, fails where there is none.
@@ -145,7 +143,8 @@ make_plan() {
 refuse_changes() {
 	changed=$(printf '%s\n' "$changed" | tr '\n' ' ')
 	[ -z "${changed% }" ] || die "to install $missing, apt-get would upgrade or" \
-		"remove packages, which is for you to decide: $changed"
+		"remove packages, which is for you to decide: $changed; as root:" \
+		"apt-get install --no-install-recommends $missing"
 }
 
 install_packages() {
@@ -181,7 +180,7 @@ for what; do
 	wanted "$what" >/dev/null
 done
 PATH=$PATH:/usr/sbin:/sbin
-missing=$(for what; do missing "$what"; done | sort -u | tr '\n' ' ')
+missing=$(missing "$@" | tr '\n' ' ')
 missing=${missing% }
 [ -n "$missing" ] || exit 0
 if ! is_debian; then
