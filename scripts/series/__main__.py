@@ -13,7 +13,8 @@ import signal
 import sys
 
 from scripts.common import locked
-from scripts.series.env import BUILD, OUTPUT, TREE, say, shown
+from scripts.series import env
+from scripts.series.env import say, shown
 from scripts.series.git import Failure, encode
 from scripts.series.mail import cmd_export, cmd_onto, cmd_verify
 from scripts.series.refresh import cmd_refresh
@@ -24,7 +25,7 @@ def cmd_ksrc(args):
     say(f"{find_source(args.ksrc).label}: {args.ksrc}")
 
 
-def arguments():
+def arguments(argv):
     parser = argparse.ArgumentParser("series.py", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
 
@@ -35,12 +36,12 @@ def arguments():
 
     ksrc = dict(metavar="DIR", default=os.environ.get("KSRC"),
                 help="a kernel tree of your own, only read (default: $KSRC)")
-    out = dict(metavar="DIR", default=OUTPUT, help="where the mails lie (default: %(default)s)")
-    tree = command("tree", cmd_tree, f"make {shown(TREE)} of the series")
+    out = dict(metavar="DIR", default=env.OUTPUT, help="where the mails lie (default: %(default)s)")
+    tree = command("tree", cmd_tree, f"make {shown(env.TREE)} of the series")
     tree.add_argument("--ksrc", **ksrc)
     tree.add_argument("--keep-work", action="store_true",
                       help="leave a tree with work of its own as it is, instead of refusing")
-    command("refresh", cmd_refresh, f"bring commits made in {shown(TREE)} back")
+    command("refresh", cmd_refresh, f"bring commits made in {shown(env.TREE)} back")
     export = command("export", cmd_export, "write the mails, a directory per section")
     export.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
                         default=os.environ.get("FROM"),
@@ -53,19 +54,17 @@ def arguments():
     onto.add_argument("--out", **out)
     check = command("ksrc", cmd_ksrc, "check a kernel tree of your own")
     check.add_argument("--ksrc", **ksrc)
-    return parser.parse_args()
+    return parser.parse_args(argv)
 
 
 def stop(_signal, _frame):
     raise KeyboardInterrupt
 
 
-def main():
-    args = arguments()
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGHUP, stop)
+def main(argv=None):
+    args = arguments(argv)
     try:
-        with locked(BUILD / ".series.lock"):
+        with locked(env.BUILD / ".series.lock"):
             args.run(args)
     except Failure as error:
         print(encode(f"series.py {args.command}: {error}").decode("utf-8", "replace"),
@@ -78,4 +77,6 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGHUP, stop)
     sys.exit(main())

@@ -9,9 +9,10 @@ import hashlib
 import json
 import re
 
-from .env import BASE
+from scripts.common import write_json
+from . import env
 from .files import Entry, rejected
-from .git import Failure, GitError, nul_list
+from .git import Failure, GitError
 
 
 class Cache:
@@ -20,21 +21,16 @@ class Cache:
     LIMIT = 1000
 
     def __init__(self, git):
-        self.git = git
         self.file = git.dir / "plug-policy" / "cache.json"
-        try:
-            self.known = json.loads(self.file.read_text())
-        except (OSError, ValueError):
-            self.known = {}
-
-    def get(self, key):
-        commit = self.known.get(key)
-        return commit and self.git.ref(f"{commit}^{{commit}}")
+        self.known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        said = git("cat-file", "--batch-check", stdin="\n".join(self.known.values()))
+        gone = set(re.findall(r"^(\S+) missing$", said, re.M))
+        self.known = {key: one for key, one in self.known.items() if one not in gone}
+        self.get = self.known.get
 
     def put(self, key, commit):
         self.known[key] = commit
-        latest = dict(list(self.known.items())[-self.LIMIT:])
-        self.file.write_text(json.dumps(latest, indent=0))
+        write_json(str(self.file), dict(list(self.known.items())[-self.LIMIT:]))
 
 
 def digest(*parts):
@@ -52,7 +48,7 @@ class Builder:
         self.base, self.step = base, step
         self.git = git.having(GIT_INDEX_FILE=str(git.dir / "plug-policy" / "index"))
         self.cache = Cache(git)
-        self.loaded = None
+        self.loaded = None, None        # commit, tree
 
     def commits(self, entries):
         """One commit per entry, on top of the base."""
@@ -69,27 +65,33 @@ class Builder:
         return made
 
     def apply(self, parent, entry):
-        if self.loaded != parent:
+        before = self.loaded[1]
+        if self.loaded[0] != parent:
             self.git("read-tree", parent)
-        self.loaded = None
+            before = self.git.tree_of(parent)
+        self.loaded = None, None
+        self.check(entry)
         if entry.diff:
-            self.check_hooks(entry)
             self.apply_hooks(parent, entry)
-        self.add_files(entry)
+        self.git.add(entry.files)
         tree = self.git.get("write-tree")
-        if tree == self.git.tree_of(parent):
+        if tree == before:
             raise Failure(f"{entry.name} changes nothing")
-        self.loaded = self.git.commit(tree, entry.message, parent)
-        return self.loaded
+        self.loaded = self.git.commit(tree, entry.message, parent), tree
+        return self.loaded[0]
 
-    def check_hooks(self, entry):
+    def check(self, entry):
         """A mail edits existing files; what is new lies in a room."""
-        numstat = nul_list(self.git("apply", "--numstat", "-z", stdin=entry.diff))
-        paths = {line.split("\t", 2)[2] for line in numstat}
-        unknown = sorted(paths.difference(self.git.files(self.base, paths)))
+        edited = {path for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)$", entry.diff, re.M)
+                  for path in pair}
+        kernel = self.git.files(self.base, {*edited, *entry.files})
+        unknown, taken = sorted(edited - kernel.keys()), sorted(entry.files.keys() & kernel)
         if unknown:
             raise Failure(f"{entry.name} edits {unknown[0]}, which the kernel does not have: keep "
                           "new files at their path in the repository and list them in the series")
+        if taken:
+            raise Failure(f"{taken[0]}, listed as new with {entry.name}, exists in the kernel: "
+                          "an edit to it belongs into the mail")
 
     def apply_hooks(self, parent, entry):
         try:
@@ -102,19 +104,11 @@ class Builder:
         lines = [f"{entry.name} does not apply to {base}"
                  + (" and the patches before it" if parent != self.base else ""), complaint]
         if entry.shared:
-            lines.insert(1, f"its text is that of {entry.shared}; if {BASE} needs another, write "
-                            f"{BASE}/{entry.name}")
+            lines.insert(1, f"its text is that of {entry.shared}; if {env.BASE} needs another, "
+                            f"write {env.BASE}/{entry.name}")
         for path, hunk in rejected(entry.diff, complaint):
             lines += [f"rejected in {path}:", hunk.rstrip("\n")]
         return "\n".join(lines)
-
-    def add_files(self, entry):
-        taken = sorted(self.git.files(self.base, entry.files))
-        if taken:
-            raise Failure(f"{taken[0]}, listed as new with {entry.name}, exists in the kernel: "
-                          "an edit to it belongs into the mail")
-        lines = [f"{mode} {blob}\t{path}\0" for path, (mode, blob) in entry.files.items()]
-        self.git("update-index", "-z", "--index-info", stdin="".join(lines))
 
 
 # --- commits to entries ------------------------------------------------------
@@ -122,21 +116,22 @@ class Builder:
 SECTION = re.compile(r"^Section:[ \t]*(\S+)[ \t]*(?:\n|\Z)", re.M)
 
 
-def hook_diff(git, commit, paths):
-    """A commit's diff, of these paths only."""
-    return git("diff-tree", "--no-commit-id", "-r", "--no-renames", "-p", "--full-index",
-               "--binary", f"{commit}^", commit, "--", *sorted(paths)) if paths else ""
+def hooks_of(git, base, commit):
+    """What a commit changes of the kernel's own files, and which others."""
+    changed = set(git.changed(f"{commit}^", commit))
+    hooks = git.files(base, changed).keys()
+    return sorted(hooks), changed - hooks
 
 
 def read_commit(git, base, commit):
     """The entry of a commit, and the new files it changes in any way."""
     subject, body = git.message(commit)
     section = SECTION.search(body)
-    changed = set(git.changed(f"{commit}^", commit))
-    hooks = git.files(base, changed)
-    entry = Entry(section[1] if section else "", "", subject,
-                  SECTION.sub("", body).strip("\n"), hook_diff(git, commit, hooks))
-    return entry, changed.difference(hooks)
+    hooks, new = hooks_of(git, base, commit)
+    diff = git("diff-tree", "--no-commit-id", "-r", "--no-renames", "-p", "--full-index",
+               "--binary", f"{commit}^", commit, "--", *hooks) if hooks else ""
+    return Entry(section[1] if section else "", "", subject,
+                 SECTION.sub("", body).strip("\n"), diff), new
 
 
 def read_commits(git, base, tip):
@@ -148,4 +143,13 @@ def read_commits(git, base, tip):
         entry.files = git.files(tip, changed - seen)
         seen |= changed
         found.append((entry, changed))
+    return found
+
+
+def as_printed(git, base, tip, series):
+    """The entries of the series that the commits up to the tip were made of, with
+    their hunks as git prints them."""
+    found = [entry for entry, _ in read_commits(git, base, tip)]
+    for entry, listed in zip(found, series.entries):
+        entry.section, entry.name, entry.lead = listed.section, listed.name, listed.lead
     return found

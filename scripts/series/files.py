@@ -9,8 +9,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .env import FIRST
-from .git import Failure, clean_env, decode, encode, run_git
+from . import env
+from .git import Failure, clean_env, decode, run_git
 
 
 @dataclass
@@ -23,7 +23,8 @@ class Entry:
     diff: str = ""
     # path -> (mode, blob); for an entry just parsed, None for each
     files: dict = field(default_factory=dict)
-    comment: list = field(default_factory=list)
+    # comments and empty lines before it in the series file
+    lead: list = field(default_factory=list)
     # the first kernel's mail, where its text was read from that one
     shared: str = ""
 
@@ -34,43 +35,35 @@ class Entry:
 
 @dataclass
 class Series:
-    """The parsed series file. `comments` belong to the section they precede."""
-    sections: list = field(default_factory=list)
+    """The parsed series file. sections: {name: the lines before it}"""
+    sections: dict = field(default_factory=dict)
     entries: list = field(default_factory=list)
-    comments: dict = field(default_factory=dict)
-    head: list = field(default_factory=list)
     tail: list = field(default_factory=list)
 
     def outline(self):
-        return [self.sections, [(e.section, e.name, sorted(e.files)) for e in self.entries]]
+        return [list(self.sections), [(e.section, e.name, sorted(e.files)) for e in self.entries]]
 
 
 # --- the series file ---------------------------------------------------------
 
 def logical_lines(text):
     """(number, line), with continued lines joined."""
-    pending, start = "", 0
-    for number, line in enumerate(text.splitlines(), 1):
-        start = start or number
-        if line.endswith("\\"):
-            pending += line[:-1] + " "
-            continue
-        yield start, (pending + line).strip()
-        pending, start = "", 0
-    if pending:
-        yield start, pending.strip()
+    number = 1
+    for line in re.split(r"(?<!\\)\n", text.removesuffix("\n")):
+        yield number, line.replace("\\\n", " ").strip()
+        number += line.count("\n") + 1
 
 
 def check_path(path, where):
-    parts = path.split("/")
-    if path.startswith("/") or any(part in ("", ".", "..", ".git") for part in parts):
+    if path.startswith("/") or set(path.split("/")) & {"", ".", "..", ".git"}:
         raise Failure(f"{where}: '{path}' is not the path of a file below the repository")
     if re.search(r"[*?\[\]]", path):
         raise Failure(f"{where}: '{path}': patterns are not expanded, list each file")
 
 
-def parse_entry(series, words, where, owner):
+def parse_entry(series, words, where):
     name, *paths = words
+    owner = {path: entry.name for entry in series.entries for path in entry.files}
     if not re.fullmatch(r"[\w.+-]+\.patch", name):
         raise Failure(f"{where}: '{name}': wanted is '<name>.patch <new file>...'")
     if not series.sections:
@@ -82,7 +75,7 @@ def parse_entry(series, words, where, owner):
         if path in owner:
             raise Failure(f"{where}: {path} is brought by {owner[path]} already")
         owner[path] = name
-    return Entry(series.sections[-1], name, files=dict.fromkeys(paths))
+    return Entry([*series.sections][-1], name, files=dict.fromkeys(paths))
 
 
 def parse_section(series, line, where):
@@ -91,47 +84,34 @@ def parse_section(series, line, where):
         raise Failure(f"{where}: '{line}': a section is [name] in a-z, 0-9 and -")
     if match[1] in series.sections:
         raise Failure(f"{where}: section {match[1]} starts twice")
-    series.sections.append(match[1])
+    return match[1]
 
 
 def parse_series(text, where="series"):
-    series, owner, comments = Series(), {}, []
+    series, lead = Series(), []
     for number, line in logical_lines(text):
-        here = f"{where}:{number}"
-        if line.startswith("#"):
-            comments.append(line)
-        elif not line:
-            # A comment followed by nothing, on top: the file's own.
-            if not series.sections and not series.head:
-                series.head, comments = comments, []
-        elif line.startswith("["):
-            parse_section(series, line, here)
-            series.comments[series.sections[-1]], comments = comments, []
+        if not line or line.startswith("#"):
+            lead.append(line)
+            continue
+        if line.startswith("["):
+            series.sections[parse_section(series, line, f"{where}:{number}")] = lead
         else:
-            entry = parse_entry(series, line.split(), here, owner)
-            entry.comment, comments = comments, []
+            entry = parse_entry(series, line.split(), f"{where}:{number}")
+            entry.lead = lead
             series.entries.append(entry)
-    series.tail = comments
+        lead = []
+    series.tail = lead
     return series
 
 
-def format_entry(entry):
-    lines = [*entry.comment]
-    words = [entry.name, *sorted(entry.files)]
-    return lines + [" \\\n\t".join(words)]
-
-
 def format_series(series):
-    blocks = [series.head] if series.head else []
-    for section in series.sections:
-        block = [*series.comments.get(section, []), f"[{section}]"]
+    lines = []
+    for section, lead in series.sections.items():
+        lines += [*lead, f"[{section}]"]
         for entry in series.entries:
             if entry.section == section:
-                block += format_entry(entry)
-        blocks.append(block)
-    if series.tail:
-        blocks.append(series.tail)
-    return "\n".join("\n".join(block) + "\n" for block in blocks)
+                lines += [*entry.lead, " \\\n\t".join([entry.name, *sorted(entry.files)])]
+    return "\n".join([*lines, *series.tail, ""])
 
 
 # --- mails -------------------------------------------------------------------
@@ -172,7 +152,7 @@ def rejected(diff, complaint):
         part = re.search(rf"^diff --git a/{re.escape(path)} .*?(?=^diff --git |\Z)", diff,
                          re.M | re.S)
         hunk = part and re.search(rf"^@@ -{line}[ ,].*?(?=^@@ |\Z)", part[0], re.M | re.S)
-        found.append((path, hunk[0] if hunk else part[0] if part else ""))
+        found.append((path, (hunk or part or [""])[0]))
     return found
 
 
@@ -183,52 +163,45 @@ def file_mode(path):
 
 
 def hash_files(git, root, paths):
-    """{path: (mode, blob)} of files in the rooms, stored in git."""
-    paths = list(paths)
+    """{path: (mode, blob)} of those files below root that there are, stored in git."""
+    paths = [path for path in paths if (root / path).is_file()]
     names = "".join(f"{root / path}\n" for path in paths)
     blobs = git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=names).split()
     return {path: (file_mode(root / path), blob) for path, blob in zip(paths, blobs)}
 
 
-def check_room(root, path, name):
-    full = root / path
-    if full.is_symlink() or (full.exists() and not full.is_file()):
-        raise Failure(f"{path}, listed with {name}, is not a plain file")
-    if not full.exists():
-        raise Failure(f"{path} is missing: the series says that {name} brings it")
-
-
 def write_file(path, data, mode="100644"):
     """Replaces a file as a whole, unless it is so already."""
-    bits = 0o755 if mode == "100755" else 0o644
     if path.is_file() and path.read_bytes() == data and file_mode(path) == mode:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".new~")
     temporary.write_bytes(data)
-    temporary.chmod(bits)
+    temporary.chmod(int(mode[-3:], 8))
     os.replace(temporary, path)
     return True
 
 
-def load_series(git, root, where):
+def load_series(git):
     """The series with all it refers to."""
-    file = where / "series"
+    file = env.PATCHES / "series"
     try:
-        series = parse_series(file.read_text(), file.relative_to(root))
+        series = parse_series(file.read_text(), env.shown(file))
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror}") from error
     subjects = {}
     for entry in series.entries:
-        load_mail(entry, where)
+        load_mail(entry, env.PATCHES)
         if entry.subject in subjects:
             raise Failure(f"{entry.name} and {subjects[entry.subject]} have the same subject")
         subjects[entry.subject] = entry.name
-        for path in entry.files:
-            check_room(root, path, entry.name)
-    hashes = hash_files(git, root, [path for e in series.entries for path in e.files])
+    hashes = hash_files(git, env.ROOT, [path for e in series.entries for path in e.files])
     for entry in series.entries:
-        entry.files = {path: hashes[path] for path in entry.files}
+        for path in entry.files:
+            if path not in hashes or (env.ROOT / path).is_symlink():
+                raise Failure(f"{path} is missing, or no plain file: the series says that "
+                              f"{entry.name} brings it")
+            entry.files[path] = hashes[path]
     return series
 
 
@@ -237,7 +210,7 @@ def twin(where, name):
     number, or None. where: the directory of another kernel's series."""
     def title(full):
         return re.sub(r"^\d+-", "", full)
-    found = [path for path in (where.parent / FIRST).glob("*.patch")
+    found = [path for path in (where.parent / env.FIRST).glob("*.patch")
              if path.parent != where and title(path.name) == title(name)]
     return found[0] if len(found) == 1 else None
 
@@ -247,22 +220,15 @@ def load_mail(entry, where):
     file = where / entry.name
     other = None if file.exists() else twin(where, entry.name)
     if other:
-        file, entry.shared = other, f"{FIRST}/{other.name}"
+        file, entry.shared = other, f"{env.FIRST}/{other.name}"
     try:
         text = decode(file.read_bytes())
     except OSError as error:
         raise Failure(f"{where.name}/{entry.name} is in the series: {error.strerror}"
-                      + (f", there or in {FIRST}" if where.name != FIRST else "")) from error
+                      + (f", there or in {env.FIRST}" if where.name != env.FIRST else "")
+                      ) from error
     entry.subject, entry.body, entry.diff = parse_mail(text)
     if not entry.subject:
         raise Failure(f"{entry.name} is no mail: it has no Subject")
     if not entry.diff and not entry.files:
         raise Failure(f"{entry.name} brings nothing: no hunk, and no new file in the series")
-
-
-def store_blob(git, text):
-    return git("hash-object", "-w", "--stdin", stdin=text).strip()
-
-
-def read_blob(git, blob):
-    return encode(git("cat-file", "blob", blob))

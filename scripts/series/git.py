@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""git for series.py: plumbing on one repository, and the import of a kernel
+"""git for the series: plumbing on one repository, and the import of a kernel
 tree as its base commit.
 
 Nothing here depends on the user's configuration or on the time of day, so the
@@ -58,21 +58,18 @@ def split_ident(ident):
 
 def ident_env(ident=AUTHOR):
     name, mail = split_ident(ident)
-    return {
-        "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": DATE,
-        "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail, "GIT_COMMITTER_DATE": DATE,
-    }
+    return {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", name), ("EMAIL", mail), ("DATE", DATE))}
 
 
 def clean_env():
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1", LC_ALL="C",
-               GIT_LITERAL_PATHSPECS="1", GIT_OPTIONAL_LOCKS="0", GIT_PAGER="cat")
-    env["GIT_CONFIG_COUNT"] = str(len(CONFIG))
+               GIT_LITERAL_PATHSPECS="1", GIT_OPTIONAL_LOCKS="0", GIT_PAGER="cat",
+               GIT_CONFIG_COUNT=str(len(CONFIG)), **ident_env())
     for i, (key, value) in enumerate(CONFIG.items()):
         env[f"GIT_CONFIG_KEY_{i}"] = key
         env[f"GIT_CONFIG_VALUE_{i}"] = value
-    env.update(ident_env())
     return env
 
 
@@ -126,31 +123,43 @@ class Git:
 
     def message(self, commit):
         """(subject, body)"""
-        return (self.get("show", "-s", "--format=%s", commit),
-                self("show", "-s", "--format=%b", commit).strip("\n"))
+        subject, _, body = self("show", "-s", "--format=%s%x00%b", commit).partition("\0")
+        return subject, body.strip("\n")
 
     def commit(self, tree, message, parent=None, ident=AUTHOR):
         parents = ["-p", parent] if parent else []
         maker = self.having(**ident_env(ident))
-        return maker("commit-tree", tree, *parents, stdin=message.rstrip("\n") + "\n").strip()
+        return maker.get("commit-tree", tree, *parents, stdin=message.rstrip("\n") + "\n")
 
     def files(self, commit, paths):
         """{path: (mode, blob)} of those paths which the commit has."""
-        found = {}
-        if not paths:
-            return found
-        for line in nul_list(self("ls-tree", "-r", "-z", commit, "--", *sorted(paths))):
-            meta, path = line.split("\t", 1)
-            if path in paths:
-                mode, _, blob = meta.split()
-                found[path] = (mode, blob)
-        return found
+        rows = nul_list(self("ls-tree", "-r", "-z", commit, "--", *sorted(paths))) if paths else ()
+        found = {path: tuple(meta.split()[::2])
+                 for meta, path in (row.split("\t", 1) for row in rows)}
+        return {path: found[path] for path in paths if path in found}
+
+    def add(self, files):
+        """{path: (mode, blob)} to the index"""
+        rows = (f"{mode} {blob}\t{path}" for path, (mode, blob) in files.items())
+        self("update-index", "-z", "--index-info", stdin=nul_text(rows))
 
     def changed(self, old, new):
         return nul_list(self("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new))
 
     def refs(self, *prefixes):
         return self.get("for-each-ref", "--format=%(refname)", *prefixes).split()
+
+    def store(self, text):
+        """A blob of it"""
+        return self.get("hash-object", "-w", "--stdin", stdin=text)
+
+    def blob(self, name):
+        return encode(self("cat-file", "blob", name))
+
+
+def new_repository(top, branch):
+    run_git(["init", "-q", "-b", branch, top], clean_env())
+    return Git(top)
 
 
 # --- kernel source -----------------------------------------------------------
@@ -187,51 +196,46 @@ DOT_FILES = (".clang-format", ".clippy.toml", ".cocciconfig", ".editorconfig",
              ".mailmap", ".pylintrc", ".renames.txt", ".rustfmt.toml", ".yamllint")
 
 
-def without_debian(rules):
+def upstream_ignore(rules):
     return DEBIAN_IGNORE.sub("\n\n" + "".join(f"!{name}\n" for name in DOT_FILES), rules)
 
 
-def upstream_ignore(git):
-    """Puts the kernel's own .gitignore into the index."""
-    if not git("ls-files", "--", ".gitignore"):
-        return
-    text = git("cat-file", "blob", ":.gitignore")
-    if DEBIAN_IGNORE.search(text):
-        blob = git.get("hash-object", "-w", "--stdin", stdin=without_debian(text))
-        git("update-index", "--cacheinfo", f"100644,{blob},.gitignore")
+def write_tree(git):
+    """Of the index, with the kernel's own .gitignore in it."""
+    if git("ls-files", "--", ".gitignore"):
+        text = git("cat-file", "blob", ":.gitignore")
+        if DEBIAN_IGNORE.search(text):
+            blob = git.store(upstream_ignore(text))
+            git("update-index", "--cacheinfo", f"100644,{blob},.gitignore")
+    return git.get("write-tree")
 
 
-def ignore_options(git, ksrc):
-    """For ls-files in a tree that is not under git, unpacked from Debian's
-    archive perhaps: lets in what only Debian's rule keeps out."""
-    rules = ksrc / ".gitignore"
-    text = rules.read_text() if rules.is_file() else ""
-    if not DEBIAN_IGNORE.search(text):
-        return ["--exclude-standard"]
+def unignored(git, ksrc):
+    """The files of a tree that is not under git, but for what its own .gitignore
+    files call a build's."""
+    names = [str((Path(top) / name).relative_to(ksrc))
+             for top, _, files in os.walk(ksrc) for name in files]
     with tempfile.TemporaryDirectory(dir=git.dir) as scratch:
-        Path(scratch, ".gitignore").write_text(without_debian(text))
-        names = [f"{p.name}/" if p.is_dir() else p.name for p in ksrc.iterdir()]
+        for name in names:
+            if Path(name).name == ".gitignore":
+                copy = Path(scratch, name)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(upstream_ignore((ksrc / name).read_text()))
         env = {**git.env, "GIT_WORK_TREE": scratch, "GIT_LITERAL_PATHSPECS": "0"}
-        # source, line, pattern and name of each; 1: none is ignored
-        verdict = run_git(["check-ignore", "--no-index", "-v", "-n", "-z", "--stdin"], env,
-                          scratch, nul_text(names), fine=(0, 1))
-    options = ["--exclude-standard", *(f"--exclude=!{name}" for name in DOT_FILES)]
-    fields = verdict.split("\0")
-    for source, pattern, name in zip(fields[0::4], fields[2::4], fields[3::4]):
-        if not source or pattern.startswith("!"):
-            options.append(f"--exclude=!/{name}")
-    return options
+        # 1: none is ignored
+        ignored = set(nul_list(run_git(["check-ignore", "--no-index", "-z", "--stdin"], env,
+                                       scratch, nul_text(names), fine=(0, 1))))
+    return [name for name in names if name not in ignored]
 
 
 def source_files(git, ksrc):
     """What belongs to the user's tree: not what a build has left in it."""
-    listing = ["ls-files", "-z", "--cached", "--others"]
     if (ksrc / ".git").exists():
-        text = run_git([*listing, "--exclude-standard"], clean_env(), ksrc)
+        names = nul_list(run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                 clean_env(), ksrc))
     else:
-        empty = git.having(GIT_INDEX_FILE=str(git.dir / "plug-policy" / "empty"))
-        text = empty(*listing, *ignore_options(git, ksrc))
-    return [name for name in dict.fromkeys(nul_list(text))
+        names = unignored(git, ksrc)
+    return [name for name in dict.fromkeys(names)
             if os.path.islink(ksrc / name) or os.path.isfile(ksrc / name)]
 
 
@@ -244,19 +248,11 @@ def import_user_tree(git, ksrc):
     gone = set(nul_list(git("ls-files", "-z"))).difference(names)
     git("update-index", "-z", "--force-remove", "--stdin", stdin=nul_text(sorted(gone)))
     git("update-index", "-z", "--add", "--replace", "--stdin", stdin=nul_text(names))
-    upstream_ignore(git)
-    return git.get("write-tree")
+    return write_tree(git)
 
 
 def import_directory(git, where):
     """All of a pristine directory; its .gitignore rules are not asked."""
     git = git.having(GIT_WORK_TREE=str(where))
     git("add", "-A", "-f", ".")
-    upstream_ignore(git)
-    return git.get("write-tree")
-
-
-def unpack(tarball, where):
-    tar = ["tar", "-xf", str(tarball), "-C", str(where), "--strip-components=1", "--no-same-owner"]
-    if subprocess.run(tar, check=False).returncode:
-        raise Failure(f"cannot unpack {tarball}; remove it and run again")
+    return write_tree(git)

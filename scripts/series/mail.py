@@ -6,11 +6,11 @@ import re
 import tempfile
 from pathlib import Path
 
-from . import measured
+from . import env, measured
 from .build import Builder
-from .env import BASE, BUILD, PATCHES, ROOT, STACKS, TREE, remove, say, shown, step
-from .files import load_series
-from .git import (AUTHOR, Failure, Git, GitError, clean_env, ident_env, kernel_version, run_git,
+from .env import STACKS, remove, say, shown, step
+from .files import hash_files, load_series
+from .git import (AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository,
                   split_ident)
 from .tree import BASE_REF, MADE, made_series, open_tree
 
@@ -29,7 +29,7 @@ def signed(commit_id, ident, git, parent):
 
 
 def cover(section):
-    file = PATCHES / f"{section}.cover"
+    file = env.PATCHES / f"{section}.cover"
     try:
         text = file.read_text().strip()
     except OSError:
@@ -42,10 +42,15 @@ def cover(section):
 # Begins the subject of a cover whose mails ask for comments
 RFC = "[RFC] "
 
-# What a cover says of a section that needs no other one, and of one whose mails
-# need not even each other.
-PRISTINE = f"Linux {BASE}"
-EACH_ALONE = f"{PRISTINE}, each mail alone"
+
+def pristine():
+    """What a cover says of a section that needs no other one"""
+    return f"Linux {env.BASE}"
+
+
+def each_alone():
+    """What a cover says of one whose mails need not even each other"""
+    return f"{pristine()}, each mail alone"
 
 
 def applies_on(section):
@@ -53,14 +58,14 @@ def applies_on(section):
     found = re.findall(r"^Applies on: (.*)$", cover(section), re.M)
     if len(found) != 1:
         raise Failure(f"{section}.cover: wanted is one line 'Applies on: <section>, ...', "
-                      f"'Applies on: {PRISTINE}' or 'Applies on: {EACH_ALONE}'")
+                      f"'Applies on: {pristine()}' or 'Applies on: {each_alone()}'")
     return found[0]
 
 
 def needs(section, sections):
     """The sections that this one is applied on."""
     said = applies_on(section)
-    if said in (PRISTINE, EACH_ALONE):
+    if said in (pristine(), each_alone()):
         return []
     names = [name.strip() for name in said.split(",")]
     earlier = sections[:sections.index(section)]
@@ -71,23 +76,16 @@ def needs(section, sections):
     return [name for name in earlier if name in names]
 
 
-def write_mbox(out, section):
-    """All mails of a section but for the cover, as git am takes them."""
-    box = [mail.read_bytes() for mail in mails_of(out, section)]
-    (out / f"{section}.mbox").write_bytes(b"".join(box))
-
-
 def format_section(git, section, start, ident, out):
     """Mails of branch export/<section>; git takes the cover from the branch."""
     branch, text = f"export/{section}", measured.fill(section, cover(section))
-    number = git.env["GIT_CONFIG_COUNT"]
-    sender = git.having(**ident_env(ident), **{
-        "GIT_CONFIG_COUNT": str(int(number) + 1),
-        f"GIT_CONFIG_KEY_{number}": f"branch.{branch}.description",
-        f"GIT_CONFIG_VALUE_{number}": text.removeprefix(RFC)})
-    sender("format-patch", "-q", "-n", "--cover-letter", "--cover-from-description=subject",
-           f"--base={BASE_REF}", "--zero-commit", "--full-index", "--no-signature", "-M",
-           *["--rfc"] * text.startswith(RFC), "-o", out / section, f"{start}..{branch}")
+    git.having(**ident_env(ident))(
+        "-c", f"branch.{branch}.description={text.removeprefix(RFC)}", "format-patch", "-q", "-n",
+        "--cover-letter", "--cover-from-description=subject", f"--base={BASE_REF}",
+        "--zero-commit", "--full-index", "--no-signature", "-M",
+        *["--rfc"] * text.startswith(RFC), "-o", out / section, f"{start}..{branch}")
+    box = [mail.read_bytes() for mail in mails_of(out, section)]
+    (out / f"{section}.mbox").write_bytes(b"".join(box))
 
 
 def check_signatures(out):
@@ -98,25 +96,24 @@ def check_signatures(out):
 
 
 def export_sections(git, series, commits, ident, out):
-    tip = git.ref(BASE_REF)
-    for section in series.sections:
-        needs(section, series.sections)  # complains of a cover that does not say
+    tip, sections = git.ref(BASE_REF), list(series.sections)
+    for section in sections:
+        needs(section, sections)  # complains of a cover that does not say
         start = tip
         for entry, commit in zip(series.entries, commits):
             tip = signed(commit, ident, git, tip) if entry.section == section else tip
         if tip != start:
             git("update-ref", f"refs/heads/export/{section}", tip)
             format_section(git, section, start, ident, out)
-            write_mbox(out, section)
 
 
 def current_commits(git):
     """The commits of the series, which the tree must have."""
-    series = load_series(git, ROOT, PATCHES)
+    series = load_series(git)
     base = git.ref(BASE_REF)
     commits = Builder(git, base).commits(series.entries)
-    if (commits[-1] if commits else base) != git.ref(MADE):
-        raise Failure(f"{shown(TREE)} is older than the series; first: make tree")
+    if [base, *commits][-1] != git.ref(MADE):
+        raise Failure(f"{shown(env.TREE)} is older than the series; first: make tree")
     return series, commits
 
 
@@ -140,18 +137,15 @@ def cmd_export(args):
     step(f"{shown(out)}: {len(list(out.rglob('*.patch')))} mails")
 
 
-# --- verify ------------------------------------------------------------------
+# --- on other trees ----------------------------------------------------------
 
-def pristine(git, base, tip, where):
-    """A repository at the base with only those files that the series touches."""
-    run_git(["clone", "-q", "--shared", "--no-checkout", git.top, where], clean_env())
-    clone = Git(where)
-    paths = [re.sub(r"([\\*?\[])", r"\\\1", path) for path in git.changed(base, tip)]
-    (clone.dir / "info" / "sparse-checkout").write_text("".join(f"/{path}\n" for path in paths))
-    clone("config", "core.sparseCheckout", "true")
-    clone("update-ref", "--no-deref", "HEAD", base)
-    clone("read-tree", "-m", "-u", base)
-    return clone
+def fill(clone, files, what):
+    """A commit of these files alone, checked out: git am writes the index anew for
+    each mail, and that of all of the kernel's files takes it a second."""
+    clone.add(files)
+    commit = clone.commit(clone.get("write-tree"), what)
+    clone("reset", "-q", "--hard", commit)
+    return commit
 
 
 def mails_of(out, section):
@@ -160,89 +154,6 @@ def mails_of(out, section):
     if not box:
         raise Failure(f"no mails in {shown(out / section)}; first: make series")
     return box
-
-
-def am(clone, box, what):
-    try:
-        clone("am", "-q", "--whitespace=nowarn", *box)
-    except GitError as error:
-        raise Failure(f"git am of {what}: {error}") from None
-    return len(box)
-
-
-def compare(clone, base, tip):
-    """What the mails do not carry as the tree has it."""
-    wrong = [f"{path} differs" for path in clone.changed("HEAD", tip)]
-    mailed, made = clone.commits(base, "HEAD"), clone.commits(base, tip)
-    if len(mailed) != len(made):
-        wrong.append(f"{len(mailed)} mails for {len(made)} patches")
-    for one, other in zip(mailed, made):
-        if clone.message(one) != clone.message(other):
-            wrong.append(f"the message of '{clone.message(other)[0]}' differs")
-    return wrong
-
-
-def stacks(out, sections):
-    """[(what, mails)]: each section on what its cover says."""
-    found = []
-    for section in sections:
-        below = needs(section, sections)
-        box = mails_of(out, section)
-        found.append((section, [mail for name in below for mail in mails_of(out, name)] + box))
-        if applies_on(section) == EACH_ALONE:
-            found += [(f"{section}/{mail.name} alone", [mail]) for mail in box]
-    return found
-
-
-def take_up(clone, made, box):
-    """Be where the longest stack ended that begins a stack of mails; those left.
-    made: {mails: the commit that they make}"""
-    known = max((mails for mails in made if tuple(box[:len(mails)]) == mails), key=len)
-    clone("reset", "-q", "--hard", made[known])
-    return box[len(known):]
-
-
-def used_sections(series):
-    return [s for s in series.sections if any(e.section == s for e in series.entries)]
-
-
-def cmd_verify(args):
-    git, out = open_tree(), Path(args.out).resolve()
-    base, tip = git.ref(BASE_REF), git.ref(MADE)
-    sections = used_sections(made_series(git))
-    for ref in git.refs(STACKS):
-        git("update-ref", "-d", ref)
-    with tempfile.TemporaryDirectory(dir=BUILD, prefix="verify-") as tmp:
-        clone = pristine(git, base, tip, Path(tmp) / "linux")
-        tried, made = stacks(out, sections), {(): base}
-        for what, box in tried:
-            am(clone, take_up(clone, made, box), f"{what} on what its cover says")
-            made[tuple(box)] = clone.ref("HEAD")
-            if what in sections:
-                clone("push", "-q", "-f", git.top, f"HEAD:{STACKS}{what}")
-        clone("reset", "-q", "--hard", base)
-        count = sum(am(clone, mails_of(out, section), section) for section in sections)
-        wrong = compare(clone, base, tip)
-    if wrong:
-        raise Failure("the exported mails do not make the tree: " + "; ".join(wrong))
-    step(f"ok: git am of {count} mails makes the tree of the series; each section applies on what "
-         f"its cover says ({len(tried)} stacks)")
-
-
-# --- on another tree ---------------------------------------------------------
-
-def foreign(git, paths, onto, where):
-    """A repository of those files of another tree that the series touches."""
-    where.mkdir()
-    run_git(["init", "-q", where], clean_env())
-    clone = Git(where)
-    for path in paths:
-        if (onto / path).is_file():
-            (where / path).parent.mkdir(parents=True, exist_ok=True)
-            (where / path).write_bytes((onto / path).read_bytes())
-    clone("add", "-A", "-f")
-    clone("update-ref", "HEAD", clone.commit(clone.get("write-tree"), f"files of {onto}"))
-    return clone
 
 
 def refused(clone, box):
@@ -257,21 +168,97 @@ def refused(clone, box):
     return None
 
 
+def stacks(out, sections):
+    """[(what, mails)]: each section on what its cover says."""
+    found = []
+    for section in sections:
+        below = needs(section, sections)
+        box = mails_of(out, section)
+        found.append((section, [mail for name in below for mail in mails_of(out, name)] + box))
+        if applies_on(section) == each_alone():
+            found += [(f"{section}/{mail.name} alone", [mail]) for mail in box]
+    return found
+
+
+def try_stacks(clone, start, tried):
+    """(what, why git am refuses it or None) of each, with the clone as it then is."""
+    made = {(): start}                  # {mails: the commit that they make}
+    for what, box in tried:
+        known = max((mails for mails in made if tuple(box[:len(mails)]) == mails), key=len)
+        clone("reset", "-q", "--hard", made[known])
+        why = refused(clone, box[len(known):])
+        if not why:
+            made[tuple(box)] = clone.ref("HEAD")
+        yield what, why
+
+
+def used_sections(git):
+    series = made_series(git)
+    return [s for s in series.sections if any(e.section == s for e in series.entries)]
+
+
+def compare(git, clone, start, tip, paths):
+    """What the mails do not carry as the tree has it."""
+    mailed, made = clone.files("HEAD", paths), git.files(tip, paths)
+    wrong = [f"{path} differs" for path in paths if mailed.get(path) != made.get(path)]
+    said, meant = clone.commits(start, "HEAD"), git.commits(BASE_REF, tip)
+    if len(said) != len(meant):
+        wrong.append(f"{len(said)} mails for {len(meant)} patches")
+    for one, other in zip(said, meant):
+        if clone.message(one) != git.message(other):
+            wrong.append(f"the message of '{git.message(other)[0]}' differs")
+    return wrong
+
+
+def publish_stack(git, section, files, paths):
+    """A commit of all of the kernel with the section, for who builds it."""
+    git = git.having(GIT_INDEX_FILE=str(git.dir / "plug-policy" / "index"))
+    git("read-tree", BASE_REF)
+    git.add({path: files.get(path, ("0", "0" * 40)) for path in paths})
+    commit = git.commit(git.get("write-tree"), f"section {section}", git.ref(BASE_REF))
+    git("update-ref", f"{STACKS}{section}", commit)
+
+
+def cmd_verify(args):
+    git, out = open_tree(), Path(args.out).resolve()
+    tip, sections = git.ref(MADE), used_sections(git)
+    paths = git.changed(BASE_REF, tip)
+    for ref in git.refs(STACKS):
+        git("update-ref", "-d", ref)
+    with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="verify-") as tmp:
+        # What it makes is the tree's: of that, stacks are published.
+        clone = new_repository(Path(tmp) / "linux", "mails").having(
+            GIT_OBJECT_DIRECTORY=str(git.dir / "objects"))
+        start = fill(clone, git.files(BASE_REF, paths), "what the series touches")
+        tried = stacks(out, sections)
+        for what, why in try_stacks(clone, start, tried):
+            if why:
+                raise Failure(f"git am of {what} on what its cover says: {why}")
+            if what in sections:
+                publish_stack(git, what, clone.files("HEAD", paths), paths)
+        clone("reset", "-q", "--hard", start)
+        box = [mail for section in sections for mail in mails_of(out, section)]
+        why = refused(clone, box)
+        if why:
+            raise Failure(f"git am of all: {why}")
+        wrong = compare(git, clone, start, tip, paths)
+    if wrong:
+        raise Failure("the exported mails do not make the tree: " + "; ".join(wrong))
+    step(f"ok: git am of {len(box)} mails makes the tree of the series; each section applies on "
+         f"what its cover says ({len(tried)} stacks)")
+
+
 def cmd_onto(args):
     """Says which stacks another tree takes; the failures are the result."""
     git, out, onto = open_tree(), Path(args.out).resolve(), Path(args.onto).resolve()
     _, full = kernel_version(onto)
-    paths = git.changed(git.ref(BASE_REF), git.ref(MADE))
-    with tempfile.TemporaryDirectory(dir=BUILD, prefix="onto-") as tmp:
-        clone = foreign(git, paths, onto, Path(tmp) / "linux")
-        made, bad = {(): clone.ref("HEAD")}, 0
-        for what, box in stacks(out, used_sections(made_series(git))):
-            why = refused(clone, take_up(clone, made, box))
+    bad = 0
+    with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="onto-") as tmp:
+        clone = new_repository(Path(tmp) / "linux", "mails")
+        start = fill(clone, hash_files(clone, onto, git.changed(BASE_REF, MADE)), f"files of {onto}")
+        for what, why in try_stacks(clone, start, stacks(out, used_sections(git))):
             say(f"{'no' if why else 'ok'}  {what}" + (f": {why}" if why else ""))
-            if why:
-                bad += 1
-            else:
-                made[tuple(box)] = clone.ref("HEAD")
+            bad += bool(why)
     if bad:
         raise Failure(f"{bad} stacks do not apply to Linux {full} in {onto}")
     step(f"ok: all apply to Linux {full} in {onto}")

@@ -10,11 +10,11 @@ import hashlib
 import json
 import re
 
-from .env import PATCHES, TREE
+from . import env
 from .files import parse_series, write_file
 from .git import Failure, Git
 
-FILE = PATCHES / "figures.json"
+FILE = env.PATCHES / "figures.json"
 PLACE = re.compile(r"^@figures (.*)$", re.M)
 # What is no part of what was measured
 ELSEWHERE = ("Documentation", "MAINTAINERS", "tools", "block/tests", "lib/tests")
@@ -32,11 +32,14 @@ def load():
         return {}
 
 
+def section_names():
+    return list(parse_series((env.PATCHES / "series").read_text()).sections)
+
+
 def sections():
     """{section: its figures} of those that were measured, in order."""
     known = load()
-    names = parse_series((PATCHES / "series").read_text()).sections
-    return {name: known[name] for name in names if name in known}
+    return {name: known[name] for name in section_names() if name in known}
 
 
 def compact(value, depth=1):
@@ -56,7 +59,7 @@ def code(git, ref):
 
 def code_of(section):
     """Names the code of a kernel at the end of a section."""
-    git = Git(TREE)
+    git = Git(env.TREE)
     ref = git.ref("refs/heads/series" if section == WHOLE
                   else f"refs/tags/section/{section}")
     if not ref:
@@ -66,8 +69,8 @@ def code_of(section):
 
 def save(section, found):
     """Keep what was measured of a section, now: we may be interrupted."""
-    names = parse_series((PATCHES / "series").read_text()).sections
-    known = {name: one for name, one in load().items() if name in (*names, WHOLE)}
+    names = [*section_names(), WHOLE]
+    known = {name: one for name, one in load().items() if name in names}
     known[section] = {"code": code_of(section), **found}
     write_file(FILE, (compact(known) + "\n").encode())
 
@@ -78,20 +81,17 @@ def line(name, timed):
             f"{one['ratio']:.3f} ({one['ci_low']:.3f} to {one['ci_high']:.3f})")
 
 
-def quiet(one):
-    return all(timed["quiet"] for row in one["rows"].values() for timed in row)
-
-
 def table(section):
     """The figures of a section, for its cover."""
     one = load().get(section)
     if not one or one["code"] != code_of(section):
         return "  (This code has not been measured: make figures.)"
     before = "Linux as it is" if one["before"] == "unpatched" else f"section {one['before']}"
-    rows = [line(name, row) for name, row in one["rows"].items()]
-    note = "" if quiet(one) else "\n  (The machine was not quiet: times may be off.)"
-    return "\n".join([f"  With this section, and its speed as a ratio to {before}:", HEAD,
-                      *rows]) + note
+    lines = [f"  With this section, and its speed as a ratio to {before}:", HEAD,
+             *(line(name, row) for name, row in one["rows"].items())]
+    if not all(timed["quiet"] for row in one["rows"].values() for timed in row):
+        lines.append("  (The machine was not quiet: times may be off.)")
+    return "\n".join(lines)
 
 
 def fill(section, text):

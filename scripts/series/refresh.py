@@ -5,10 +5,11 @@ now, and the commits in the tree. Whoever changed wins; if both did, nobody.
 
 import re
 
-from .build import Builder, hook_diff, read_commits
-from .env import PATCHES, ROOT, TREE, say, shown, step
+from . import env
+from .build import Builder, as_printed, hooks_of, read_commits
+from .env import say, shown, step
 from .files import (Entry, Series, file_name, format_mail, format_series, hash_files, load_mail,
-                    load_series, read_blob, twin, write_file)
+                    load_series, twin, write_file)
 from .git import Failure, encode
 from .tree import BASE_REF, MADE, made_series, open_tree, publish, uncommitted
 
@@ -23,7 +24,7 @@ def pick(what, made, room, head, key=lambda value: value):
         return head
     if key(head) in (key(made), key(room)):
         return room
-    raise Failure(f"{what} was changed in the repository and, differently, in {shown(TREE)}; "
+    raise Failure(f"{what} was changed in the repository and, differently, in {shown(env.TREE)}; "
                   "nothing was written. Make one of the two as the other, or as it was, "
                   "and refresh again")
 
@@ -33,17 +34,17 @@ def content(entry):
 
 
 def partners(made, head):
-    """{position in head: position in made}: by subject, else by content, since
-    a reworded subject is still the same patch."""
+    """{position in head: position in made}, and what of made is left: by subject,
+    else by content, since a reworded subject is still the same patch."""
     by_subject = {entry.subject: i for i, entry in enumerate(made)}
     found = {k: by_subject[entry.subject] for k, entry in enumerate(head)
              if entry.subject in by_subject}
     left = [i for i in range(len(made)) if i not in found.values()]
     for k, entry in enumerate(head):
-        twin = next((i for i in left if content(made[i]) == content(entry)), None)
-        if k not in found and twin is not None:
-            found[k] = twin
-            left.remove(twin)
+        same = [i for i in left if content(made[i]) == content(entry)]
+        if k not in found and same:
+            found[k] = same[0]
+            left.remove(same[0])
     return found, left
 
 
@@ -64,7 +65,7 @@ def check_subjects(entries):
         seen.add(entry.subject)
 
 
-def fold(found, say):
+def fold(found):
     """Drops commits of which nothing is left: they changed files that an
     earlier patch brings, and these are taken in their last state anyway."""
     owner, kept = {}, []
@@ -80,43 +81,39 @@ def fold(found, say):
 
 def assign_sections(head, made, found, sections):
     """Known: as before. New: as its Section: trailer says, or as the one before."""
-    section = sections[0] if sections else ""
+    section = next(iter(sections), "")
     for k, entry in enumerate(head):
+        before = section
         if k in found:
             section = made[found[k]].section
         section = entry.section = entry.section or section
         if not section:
             raise Failure(f"'{entry.subject}': no section; add a line 'Section: <name>' to its "
                           "message")
-        if section not in sections:
-            sections.append(section)
-    order = [sections.index(entry.section) for entry in head]
-    for k in range(1, len(order)):
-        if order[k] < order[k - 1]:
-            raise Failure(f"'{head[k].subject}' of section {head[k].section} comes after one of "
-                          f"{head[k - 1].section}: move it, or write 'Section: <name>' into "
-                          "its message")
+        sections.setdefault(section, [""])
+        order = list(sections)
+        if k and order.index(section) < order.index(before):
+            raise Failure(f"'{entry.subject}' of section {section} comes after one of {before}: "
+                          "move it, or write 'Section: <name>' into its message")
 
 
 def merge_mails(rooms, made, head, found, left):
     for k, i in found.items():
-        old, room, new = made[i], rooms.entries[i], head[k]
-        what = f"{room.name} (its message)"
-        new.subject, new.body = pick(what, (old.subject, old.body), (room.subject, room.body),
-                                     (new.subject, new.body))
+        old, room, new = made[i], rooms[i], head[k]
+        new.subject, new.body = pick(f"{room.name} (its message)", (old.subject, old.body),
+                                     (room.subject, room.body), (new.subject, new.body))
         new.diff = pick(f"{room.name} (its hunks)", old.diff, room.diff, new.diff, normal)
-        new.comment = room.comment
+        new.lead = room.lead
     for i in left:
-        old, room = made[i], rooms.entries[i]
+        old, room = made[i], rooms[i]
         pick(room.name, (old.message, normal(old.diff)), (room.message, normal(room.diff)), None)
 
 
-def merge_files(git, root, made, head):
+def merge_files(git, made, head):
     """Sets the files of head's entries; returns those that are to be removed."""
     old = {path: state for entry in made for path, state in entry.files.items()}
     new = {path: state for entry in head for path, state in entry.files.items()}
-    present = [path for path in {**old, **new} if (root / path).is_file()]
-    room = hash_files(git, root, present)
+    room = hash_files(git, env.ROOT, {**old, **new})
     for path in {**old, **new}:
         new[path] = pick(path, old.get(path), room.get(path), new.get(path))
     for entry in head:
@@ -124,40 +121,25 @@ def merge_files(git, root, made, head):
     return [path for path in old if not new[path] and path in room]
 
 
-def merge(git, root, rooms, made, head):
+def merge(git, rooms, made, head):
     """The series to be written, and the files to be removed. made and rooms
     match entry by entry; head is what the tree's commits say."""
     found, left = partners(made, head)
-    sections = list(rooms.sections)
+    sections = dict(rooms.sections)
     assign_sections(head, made, found, sections)
-    merge_mails(rooms, made, head, found, left)
-    gone = merge_files(git, root, made, head)
+    merge_mails(rooms.entries, made, head, found, left)
+    gone = merge_files(git, made, head)
     for number, entry in enumerate(head, 1):
         entry.name = file_name(number, entry.subject)
-    return Series(sections, head, rooms.comments, rooms.head, rooms.tail), gone
+    return Series(sections, head, rooms.tail), gone
 
 
 # --- rooms to entries and back ------------------------------------------------
 
-def canonical(git, series, base, commits):
-    """The hunks of the entries as git prints them."""
-    for entry, commit in zip(series.entries, commits):
-        hooks = git.files(base, set(git.changed(f"{commit}^", commit)))
-        entry.diff = hook_diff(git, commit, hooks)
-
-
-def made_entries(git, base, series):
-    """What was made, as entries that match those of the series then."""
-    found = [entry for entry, _ in read_commits(git, base, MADE)]
-    for entry, listed in zip(found, series.entries):
-        entry.section, entry.name = listed.section, listed.name
-    return found
-
-
 def is_shared(builder, entry, parent, commit):
     """Would the first kernel's mail make this very commit? Then it is not kept
     twice."""
-    other = twin(PATCHES, entry.name)
+    other = twin(env.PATCHES, entry.name)
     if not other:
         return False
     same = Entry(entry.section, other.name, files=entry.files)
@@ -170,59 +152,58 @@ def is_shared(builder, entry, parent, commit):
 
 def mails(git, builder, series, commits):
     """{file name: text} of those that the series has for itself"""
-    texts, base = {}, builder.base
-    for entry, parent, commit in zip(series.entries, [base, *commits], commits):
-        if is_shared(builder, entry, parent, commit):
-            continue
-        hooks = git.files(base, set(git.changed(f"{commit}^", commit)))
-        texts[entry.name] = format_mail(git, entry, commit, hooks)
-    return texts
+    return {entry.name: format_mail(git, entry, commit, hooks_of(git, builder.base, commit)[0])
+            for entry, parent, commit in zip(series.entries, [builder.base, *commits], commits)
+            if not is_shared(builder, entry, parent, commit)}
 
 
 def write_rooms(git, series, texts, gone, stale):
     """Writes what changed and says so."""
-    for entry in series.entries:
-        for path, (mode, blob) in entry.files.items():
-            if write_file(ROOT / path, read_blob(git, blob), mode):
-                say(f"wrote {path}")
-    for name, text in texts.items():
-        if write_file(PATCHES / name, encode(text)):
-            say(f"wrote {shown(PATCHES / name)}")
-    write_file(PATCHES / "series", encode(format_series(series)))
-    for path in [*gone, *(shown(PATCHES / name) for name in sorted(stale))]:
-        (ROOT / path).unlink(missing_ok=True)
+    new = [(path, git.blob(blob), mode) for entry in series.entries
+           for path, (mode, blob) in entry.files.items()]
+    new += [(shown(env.PATCHES / name), encode(text), "100644") for name, text in texts.items()]
+    for path, data, mode in new:
+        if write_file(env.ROOT / path, data, mode):
+            say(f"wrote {path}")
+    write_file(env.PATCHES / "series", encode(format_series(series)))
+    for path in [*gone, *(shown(env.PATCHES / name) for name in sorted(stale))]:
+        (env.ROOT / path).unlink(missing_ok=True)
         say(f"removed {path}")
 
 
 def check_refresh(git, rooms):
+    """The series that the tree was made of."""
     dirty = uncommitted(git)
     if dirty:
-        raise Failure(f"{shown(TREE)} has uncommitted changes ({dirty[0]}): commit or stash them")
+        raise Failure(f"{shown(env.TREE)} has uncommitted changes ({dirty[0]}): "
+                      "commit or stash them")
     then = made_series(git)
     if then is None or then.outline() != rooms.outline():
         if git.ref("HEAD") == git.ref(MADE):
-            raise Failure(f"{shown(TREE)} has no new commits; to take the series over: make tree")
-        raise Failure(f"{shown(PATCHES / 'series')} was edited after the tree was made; put it "
-                      "back (git stash), refresh, and edit it again")
+            raise Failure(f"{shown(env.TREE)} has no new commits; to take the series over: "
+                          "make tree")
+        raise Failure(f"{shown(env.PATCHES / 'series')} was edited after the tree was made; put "
+                      "it back (git stash), refresh, and edit it again")
     return then
 
 
 def cmd_refresh(_args):
     git = open_tree()
     base, head = git.ref(BASE_REF), git.ref("HEAD")
-    rooms = load_series(git, ROOT, PATCHES)
-    then = check_refresh(git, rooms)
+    rooms = load_series(git)
+    made = as_printed(git, base, MADE, check_refresh(git, rooms))
     check_commits(git, base, head)
     builder = Builder(git, base)
-    canonical(git, rooms, base, builder.commits(rooms.entries))
-    entries = fold(read_commits(git, base, head), say)
+    own = {entry.name for entry in rooms.entries if not entry.shared}
+    rooms.entries = as_printed(git, base, [base, *builder.commits(rooms.entries)][-1], rooms)
+    entries = fold(read_commits(git, base, head))
     check_subjects(entries)
-    series, gone = merge(git, ROOT, rooms, made_entries(git, base, then), entries)
+    series, gone = merge(git, rooms, made, entries)
     commits = builder.commits(series.entries)
-    canonical(git, series, base, commits)
     texts = mails(git, builder, series, commits)
-    stale = {e.name for e in rooms.entries if not e.shared}.difference(texts)
-    write_rooms(git, series, texts, gone, stale)
+    write_rooms(git, series, texts, gone, own.difference(texts))
+    # once more as the mails have them, for the next `make tree` to find in the cache
+    series.entries = as_printed(git, base, [base, *commits][-1], series)
     report(git, head, publish(git, base, series, builder.commits(series.entries)))
 
 

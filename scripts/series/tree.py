@@ -7,11 +7,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import env
 from .build import Builder, Cache, DoesNotApply
-from .env import BASE, BUILD, PATCHES, ROOT, TARBALL, TREE, remove, say, shown, step
-from .files import format_series, load_series, parse_series, read_blob, store_blob
+from .env import remove, say, shown, step
+from .files import format_series, load_series, parse_series
 from .git import (Failure, Git, GitError, check_version, clean_env, decode, import_directory,
-                  import_user_tree, nul_list, run_git, unpack)
+                  import_user_tree, new_repository, nul_list, run_git)
 
 BASE_REF = "refs/tags/base"
 MADE = "refs/plug-policy/made"
@@ -32,40 +33,42 @@ class Source:
 def find_source(ksrc):
     if ksrc:
         directory = Path(ksrc).resolve()
-        if directory == TREE:
-            raise Failure(f"KSRC is {shown(TREE)} itself; wanted is a tree without the series")
-        full = check_version(directory, BASE)
+        if directory == env.TREE:
+            raise Failure(f"KSRC is {shown(env.TREE)} itself; wanted is a tree without the series")
+        full = check_version(directory, env.BASE)
         return Source(f"Linux {full} (KSRC)", directory=directory)
-    version = TARBALL.with_name(f"linux-source-{BASE}.version")
-    if not TARBALL.is_file() or not version.is_file():
-        raise Failure(f"{shown(TARBALL)} is missing: run scripts/source.sh, or set KSRC=<dir>")
-    debian, stat = version.read_text().strip(), TARBALL.stat()
-    return Source(f"Linux {BASE} (Debian linux-source-{BASE} {debian})",
+    version = env.TARBALL.with_name(f"linux-source-{env.BASE}.version")
+    if not env.TARBALL.is_file() or not version.is_file():
+        raise Failure(f"{shown(env.TARBALL)} is missing: run scripts/source.sh, or set KSRC=<dir>")
+    debian, stat = version.read_text().strip(), env.TARBALL.stat()
+    return Source(f"Linux {env.BASE} (Debian linux-source-{env.BASE} {debian})",
                   f"{debian} {stat.st_size} {stat.st_mtime_ns}", debian=debian)
 
 
 def pinned():
     """The version of Debian's package that the series is for."""
-    return re.search(r"^pinned=(\S+)$", (PATCHES / "source").read_text(), re.M)[1]
+    return re.search(r"^pinned=(\S+)$", (env.PATCHES / "source").read_text(), re.M)[1]
 
 
 def refuse(source):
     """Has source.sh put the pinned version in the place of one that is newer."""
     step(f"{source.debian} does not take the series; going back to {pinned()}")
-    command = [Path(__file__).resolve().parents[1] / "source.sh", "--refuse", source.debian]
-    if subprocess.run(["sh", *command], check=False).returncode:
+    script = Path(__file__).resolve().parents[1] / "source.sh"
+    if subprocess.run(["sh", script, "--refuse", source.debian], check=False).returncode:
         raise Failure(f"{source.debian} does not take the series, and {pinned()} is not to be had")
 
 
 def import_tarball(git, where):
-    step(f"unpack {TARBALL.name}")
-    unpack(TARBALL, where)
-    check_version(where, BASE)
+    step(f"unpack {env.TARBALL.name}")
+    tar = ["tar", "-xf", env.TARBALL, "-C", where, "--strip-components=1", "--no-same-owner"]
+    if subprocess.run(tar, check=False).returncode:
+        raise Failure(f"cannot unpack {env.TARBALL}; remove it and run again")
+    check_version(where, env.BASE)
     step("store it as the base commit; half a minute")
     return import_directory(git, where)
 
 
-def import_source(git, source, fresh):
+def import_source(git, source, is_fresh):
     """The base commit. A fresh tree is unpacked where it is to stay."""
     if source.directory:
         step(f"read {source.directory}")
@@ -74,11 +77,11 @@ def import_source(git, source, fresh):
     base = cache.get(source.key)
     if base:
         return base
-    if fresh:
+    if is_fresh:
         tree = import_tarball(git, git.top)
     else:
         index = git.having(GIT_INDEX_FILE=str(git.dir / "plug-policy" / "import-index"))
-        with tempfile.TemporaryDirectory(dir=BUILD, prefix="import-") as where:
+        with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="import-") as where:
             tree = import_tarball(index, Path(where))
     base = git.commit(tree, source.label)
     cache.put(source.key, base)
@@ -109,12 +112,12 @@ def section_tips(base, series, commits):
 def publish(git, base, series, commits):
     """Moves work tree and refs to the commits. NEXT stands while that is going
     on, for an interrupted run to be finished by the next."""
-    tip = commits[-1] if commits else base
+    tip = [base, *commits][-1]
     git("update-ref", NEXT, tip)
     if git.ref("HEAD") != tip or git.ref("refs/heads/series") != tip:
         switch(git, tip)
     refs = {BASE_REF: base, MADE: tip, **section_tips(base, series, commits),
-            MADE_SERIES: store_blob(git, format_series(series))}
+            MADE_SERIES: git.store(format_series(series))}
     stale = set(git.refs("refs/heads/section/", "refs/tags/section/")).difference(refs)
     lines = [f"update {ref} {value}" for ref, value in refs.items()]
     lines += [f"delete {ref}" for ref in [*sorted(stale), NEXT]]
@@ -122,10 +125,8 @@ def publish(git, base, series, commits):
     return tip
 
 
-def new_repository(top):
-    top.mkdir(parents=True)
-    run_git(["init", "-q", "-b", "series", top], clean_env())
-    git = Git(top)
+def new_tree(top):
+    git = new_repository(top, "series")
     (git.dir / "plug-policy").mkdir()
     (git.dir / "info").mkdir(exist_ok=True)
     # Builds go to o-<name>; KUnit's to .kunit.
@@ -138,18 +139,18 @@ def new_repository(top):
 
 def create(source):
     """Makes the tree beside its place and moves it there when it is whole."""
-    top = TREE.with_name(TREE.name + ".new")
+    top = env.TREE.with_name(env.TREE.name + ".new")
     remove(top)
     try:
-        git = new_repository(top)
-        series = load_series(git, ROOT, PATCHES)  # complains before the long part
-        base = import_source(git, source, fresh=True)
+        git = new_tree(top)
+        series = load_series(git)  # complains before the long part
+        base = import_source(git, source, is_fresh=True)
         commits = Builder(git, base, step).commits(series.entries)
         git("update-ref", "refs/heads/series", base)
         step("write the work tree")
-        git("reset", "-q", "--hard", commits[-1] if commits else base)
+        git("reset", "-q", "--hard", [base, *commits][-1])
         publish(git, base, series, commits)
-        top.rename(TREE)
+        top.rename(env.TREE)
     except BaseException:
         remove(top)
         raise
@@ -157,11 +158,11 @@ def create(source):
 
 
 def open_tree():
-    if not TREE.exists():
-        raise Failure(f"{shown(TREE)} does not exist; first: make tree")
-    git = Git(TREE)
+    if not env.TREE.exists():
+        raise Failure(f"{shown(env.TREE)} does not exist; first: make tree")
+    git = Git(env.TREE)
     if not git.dir.exists() or not git.ref(MADE):
-        raise Failure(f"{shown(TREE)} was not made by this program; move it away")
+        raise Failure(f"{shown(env.TREE)} was not made by this program; move it away")
     pending = git.ref(NEXT)
     if pending:
         step("finish an interrupted update")
@@ -173,7 +174,7 @@ def open_tree():
 
 def made_series(git):
     blob = git.ref(MADE_SERIES)
-    return parse_series(decode(read_blob(git, blob)), "made") if blob else None
+    return parse_series(decode(git.blob(blob)), "made") if blob else None
 
 
 def uncommitted(git):
@@ -194,14 +195,14 @@ def update(source, keep_work):
     git = open_tree()
     work = own_work(git)
     if work and keep_work:
-        step(f"{shown(TREE)} has {work}: used as it is")
+        step(f"{shown(env.TREE)} has {work}: used as it is")
         return None
     if work:
-        raise Failure(f"{shown(TREE)} has {work}; bring commits back by `make refresh`, or put "
-                      f"changes away by git -C {shown(TREE)} stash, or commits by "
-                      f"git -C {shown(TREE)} reset --hard {MADE}")
-    series = load_series(git, ROOT, PATCHES)
-    base = import_source(git, source, fresh=False)
+        raise Failure(f"{shown(env.TREE)} has {work}; bring commits back by `make refresh`, or "
+                      f"put changes away by git -C {shown(env.TREE)} stash, or commits by "
+                      f"git -C {shown(env.TREE)} reset --hard {MADE}")
+    series = load_series(git)
+    base = import_source(git, source, is_fresh=False)
     commits = Builder(git, base, step).commits(series.entries)
     before = git.ref("HEAD")
     tip = publish(git, base, series, commits)
@@ -210,27 +211,29 @@ def update(source, keep_work):
     return series
 
 
+# No kernel needs the laboratory, the tools for administrators, or figures that age.
+OURS = (".ci/", "build/", "lab/", "patches/", "scripts/", "tools/block/",
+        "Documentation/block/plug-measurements.rst")
+
+
 def unlisted():
     """Files in the rooms which no series has: forgotten, most likely."""
     try:
         text = run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                       clean_env(), ROOT)
+                       clean_env(), env.ROOT)
     except GitError:
         return []
-    listed = {path for file in ROOT.glob("patches/[0-9]*/series")
+    listed = {path for file in env.ROOT.glob("patches/[0-9]*/series")
               for entry in parse_series(file.read_text()).entries for path in entry.files}
-    # No kernel needs the laboratory, the tools for administrators, or figures that age.
-    ours = (".ci/", "build/", "lab/", "patches/", "scripts/", "tools/block/",
-            "Documentation/block/plug-measurements.rst")
     return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
-            and not path.startswith(ours) and path not in listed and (ROOT / path).exists()]
+            and not path.startswith(OURS) and path not in listed and (env.ROOT / path).exists()]
 
 
 def make(source, keep_work):
     """(the source it is made of, the series or None). A point release that does
     not take it is no reason to stop: the one that it was written for will do."""
     try:
-        return source, update(source, keep_work) if TREE.exists() else create(source)
+        return source, update(source, keep_work) if env.TREE.exists() else create(source)
     except DoesNotApply as error:
         if not source.debian or source.debian == pinned():
             raise
@@ -247,4 +250,4 @@ def cmd_tree(args):
     if left:
         say(f"note: in no entry of the series: {', '.join(left[:4])}"
             + (f" and {len(left) - 4} more" if left[4:] else ""))
-    step(f"{shown(TREE)}: {source.label} and {len(series.entries)} patches")
+    step(f"{shown(env.TREE)}: {source.label} and {len(series.entries)} patches")
