@@ -59,7 +59,6 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("host-tools", 60, "kernel", "unit tests of the Python programs",
      # without what the first fetches, what Prometheus takes is skipped
      ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
-    ("series-tools", 60, None, "tests of series.py", module("scripts.tests.series_tools")),
     ("plugtrace", 5, None, "do plugtrace.bt and plugtrace-perf start?",
      module("scripts.checks.plugtrace_starts", "--host")),
     ("selftests", 420, "kernel", "the kselftests, in a guest",
