@@ -1,247 +1,217 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what "make install" installs, and that it all goes again."""
-import glob
+"""What "make install" installs, that it all goes again, and the package."""
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 
-from faketree import TOOLS
+import pytest
+
+from fakehost import TOOLS
 from plugtools import VERSION
 
 PYTHON = ("plugbench", "plugroll", "plugstat")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+SHARE = "share/plug-policy-tools"
 
 
 def need(name):
     """A program, or the test is skipped."""
     path = shutil.which(name, path=PATH)
     if not path:
-        raise unittest.SkipTest("no " + name)
+        pytest.skip("no " + name)
     return path
 
 
 def make(target, **variables):
     """make, with nothing of the user's."""
     subprocess.run(["make", "-s", "-C", TOOLS, target,
-                    *("%s=%s" % item for item in variables.items())],
-                   check=True)
+                    *map("=".join, variables.items())], check=True)
+
+
+def said(*words, **options):
+    """What a program says that ends well."""
+    done = subprocess.run(words, text=True, stdin=subprocess.DEVNULL, cwd="/",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False, **options)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def files(root):
     """All files and links below a directory."""
-    return sorted(os.path.join(top, name)
-                  for top, _, names in os.walk(root) for name in names)
+    return sorted(path for path in root.rglob("*")
+                  if path.is_symlink() or path.is_file())
 
 
-class Installed(unittest.TestCase):
+@pytest.fixture(scope="module", name="there")
+def installed(tmp_path_factory):
     """As on a machine, with a prefix of its own."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.root = tempfile.mkdtemp(prefix="install.")
-        cls.addClassCleanup(shutil.rmtree, cls.root)
-        make("install", PREFIX=cls.root)
-
-    def run_installed(self, *words, **options):
-        """(exit code, what is said) by an installed program."""
-        done = subprocess.run(
-            words, text=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            stderr=subprocess.STDOUT, cwd="/", check=False, **options)
-        return done.returncode, done.stdout
-
-    def test_programs_start(self):
-        for name in PYTHON:
-            path = os.path.join(self.root, "sbin", name)
-            code, said = self.run_installed(path, "--version")
-            self.assertEqual((code, said), (0, "%s %s\n" % (name, VERSION)))
-            code, said = self.run_installed(path, "--help")
-            self.assertEqual(code, 0)
-            self.assertIn("usage: " + name, said)
-        code, said = self.run_installed(self.root + "/sbin/plugtrace-perf",
-                                        "--help")
-        self.assertEqual(code, 0)
-
-    def test_programs_run_what_was_installed(self):
-        code, said = self.run_installed(
-            sys.executable, "-v", self.root + "/sbin/plugstat", "--version")
-        self.assertEqual(code, 0)
-        used = set(re.findall(r"(/\S*/plugtools)/stat/plugstat\.py", said))
-        self.assertEqual(used, {
-            self.root + "/share/plug-policy-tools/plugtools"})
-
-    def test_modes(self):
-        for path in files(self.root):
-            mode = os.stat(path).st_mode & 0o777
-            self.assertEqual(mode, 0o755 if "/sbin/" in path else 0o644, path)
-
-    def test_manual(self):
-        mandoc = need("mandoc")
-        pages = glob.glob(self.root + "/share/man/man8/*.8")
-        self.assertEqual({os.path.basename(page)[:-2] for page in pages},
-                         {*PYTHON, "plugtrace", "plugtrace-perf"})
-        self.assertEqual(self.run_installed(mandoc, "-T", "lint", *pages),
-                         (0, ""))
-
-    def test_units(self):
-        units = glob.glob(self.root + "/lib/systemd/system/*")
-        self.assertEqual(len(units), 3)
-        said = self.run_installed(
-            need("systemd-analyze"), "verify", "--man=no", *units,
-            env={**os.environ, "SYSTEMD_UNIT_PATH":
-                 self.root + "/lib/systemd/system:"})
-        self.assertEqual(said, (0, ""))
-
-    def test_counting_is_asked_for(self):
-        """The timer and what it starts count nothing."""
-        for path in glob.glob(self.root + "/lib/systemd/system/*textfile*"):
-            with open(path, encoding="utf-8") as unit:
-                self.assertNotIn("counting", unit.read(), path)
-
-    def test_rule(self):
-        rules = glob.glob(self.root + "/lib/udev/rules.d/*")
-        self.assertEqual(len(rules), 1)
-        udevadm = need("udevadm")
-        if self.run_installed(udevadm, "verify", "--help")[0]:
-            self.skipTest("this udevadm has no verify; that of systemd 254 "
-                          "has")
-        with open(rules[0], encoding="utf-8") as rule, \
-                tempfile.NamedTemporaryFile("w", suffix=".rules") as example:
-            example.write(re.sub(r"^#(?! )|^#(?=  )", "", rule.read(),
-                                 flags=re.M))
-            example.flush()
-            for path in rules[0], example.name:
-                code, said = self.run_installed(udevadm, "verify", path)
-                self.assertEqual(code, 0, said)
-
-    def complete(self, *words):
-        """What bash offers in place of the last word."""
-        script = """
-            PATH=%s:$PATH; . %s
-            _plugtools_disks() { echo "$1"nvme0n1; }
-            COMP_WORDS=(%s); COMP_CWORD=%d
-            _plugtools "${COMP_WORDS[0]}"; printf '%%s\\n' "${COMPREPLY[@]}"
-        """ % (self.root + "/sbin", self.root
-               + "/share/bash-completion/completions/" + words[0],
-               " ".join("'%s'" % word for word in words), len(words) - 1)
-        code, said = self.run_installed(need("bash"), "-c", script)
-        self.assertEqual(code, 0, said)
-        return said.split()
-
-    def test_completion(self):
-        for name in PYTHON:
-            self.assertIn("--version", self.complete(name, "--ver"))
-        self.assertEqual(self.complete("plugstat", "--tex"), ["--textfile"])
-        self.assertEqual(self.complete("plugstat", "--counting", "o"),
-                         ["on", "off"])
-        self.assertEqual(self.complete("plugroll", "k"), ["keep"])
-        self.assertEqual(self.complete("plugroll", "su"), ["summary"])
-        self.assertIn("/etc/passwd", self.complete("plugroll", "summary",
-                                                   "/etc/pass"))
-        self.assertEqual(self.complete("plugroll", "list", "--che"),
-                         ["--check"])
-        self.assertEqual(self.complete("plugstat", "--pol"), ["--policy"])
-        self.assertEqual(self.complete("plugroll", "try", "a"),
-                         ["always", "adaptive"])
-        self.assertEqual(self.complete("plugroll", "try", "--gu"),
-                         ["--guard"])
-
-    def test_completion_of_disks(self):
-        for words, disk in ((("plugstat", "nv"), "nvme0n1"),
-                            (("plugbench", "/dev/nv"), "/dev/nvme0n1"),
-                            (("plugroll", "try", "never", "nv"), "nvme0n1")):
-            self.assertEqual(self.complete(*words), [disk], words)
+    root = tmp_path_factory.mktemp("install")
+    make("install", PREFIX=str(root))
+    return root
 
 
-class Staged(unittest.TestCase):
-    """As a packager does it."""
+@pytest.mark.parametrize("name", PYTHON)
+def test_programs_start(there, name):
+    assert said(there / "sbin" / name, "--version") == f"{name} {VERSION}\n"
+    assert f"usage: {name}" in said(there / "sbin" / name, "--help")
 
-    def setUp(self):
-        self.root = tempfile.mkdtemp(prefix="install.")
-        self.addCleanup(shutil.rmtree, self.root)
-        self.where = {"DESTDIR": self.root, "PREFIX": "/usr"}
 
-    def test_uninstall_leaves_nothing(self):
-        make("install", **self.where)
-        package = self.root + "/usr/share/plug-policy-tools/plugtools"
-        for where in "/__pycache__", "/stat/__pycache__":
-            os.makedirs(package + where)
-            with open(package + where + "/x.pyc", "wb"):
-                pass
-        self.assertGreater(len(files(self.root)), 20)
-        make("uninstall", **self.where)
-        self.assertEqual(files(self.root), [])
-        self.assertEqual([top for top, _, _ in os.walk(self.root)
-                          if "plug-policy" in top], [])
+def test_plugtrace_starts(there):
+    assert "Usage: plugtrace-perf" in said(there / "sbin/plugtrace-perf",
+                                           "--help")
 
-    def test_uninstall_leaves_directories_of_others(self):
-        os.makedirs(self.root + "/usr/share/man/man8")
-        make("install", **self.where)
-        make("uninstall", **self.where)
-        self.assertTrue(os.path.isdir(self.root + "/usr/share/man/man8"))
 
-    def test_uninstall_leaves_what_is_not_ours(self):
-        make("install", **self.where)
-        other = self.root + "/usr/sbin/other"
-        with open(other, "wb"):
-            pass
-        make("uninstall", **self.where)
-        self.assertEqual(files(self.root), [other])
+def test_programs_run_what_was_installed(there):
+    text = said(sys.executable, "-v", there / "sbin/plugstat", "--version")
+    assert set(re.findall(r"(/\S*/plugtools)/stat/plugstat\.py", text)) == {
+        f"{there}/{SHARE}/plugtools"}
 
-    def test_uninstall_twice(self):
-        make("uninstall", **self.where)
-        self.assertEqual(os.listdir(self.root), [])
 
-    def test_nothing_names_the_staging_directory(self):
-        make("install", **self.where)
-        for path in files(self.root):
-            with open(path, "rb") as file:
-                text = file.read()
-            self.assertNotIn(self.root.encode(), text, path)
-            self.assertNotRegex(text, rb"@[A-Z]+@", path)
+def test_modes(there):
+    """All of plugtools is there, and what is a program can be run."""
+    for path in files(there):
+        program = path.parent.name == "sbin" or path.name == "remove.sh"
+        if "__pycache__" not in path.parts:
+            assert path.stat().st_mode & 0o777 == (
+                0o755 if program else 0o644), path
+    ours, theirs = ({path.relative_to(top) for path in top.rglob("*.py")}
+                    for top in (TOOLS / "plugtools",
+                                there / SHARE / "plugtools"))
+    assert ours == theirs
 
-    def test_what_is_named_is_there(self):
-        """Files of ours that an installed text names are where it says."""
-        for prefix in "/usr", "/usr/local", "/opt/some-where":
-            where = {"DESTDIR": self.root + "/x", "PREFIX": prefix}
-            make("install", **where)
-            named = set()
-            for path in files(where["DESTDIR"]):
-                if "/doc/" in path or os.path.islink(path):
-                    continue        # what is told there is of a package
-                with open(path, encoding="utf-8") as file:
-                    text = file.read().replace("\\-", "-")
+
+def test_manual(there):
+    pages = sorted(there.glob("share/man/man8/*.8"))
+    assert {page.stem for page in pages} == {*PYTHON, "plugtrace",
+                                             "plugtrace-perf"}
+    assert said(need("mandoc"), "-T", "lint", *pages) == ""
+
+
+def test_units(there):
+    """They are sound, nothing has enabled them, and what only the counting
+    service is for, the timer's do not do."""
+    units = sorted(there.glob("lib/systemd/system/*"))
+    assert [unit.name for unit in units] == [
+        "plugstat-counting.service", "plugstat-textfile.service",
+        "plugstat-textfile.timer"]
+    for unit in units[1:]:
+        assert "counting" not in unit.read_text()
+    assert said(need("systemd-analyze"), "verify", "--man=no", *units,
+                env={**os.environ, "SYSTEMD_UNIT_PATH":
+                     f"{units[0].parent}:"}) == ""
+
+
+@pytest.mark.parametrize("words, offered", [
+    ("plugbench --vers", "--version"),
+    ("plugroll --ver", "--version"),
+    ("plugstat --ver", "--version"),
+    ("plugstat --tex", "--textfile"),
+    ("plugstat --pol", "--policy"),
+    ("plugstat --counting o", "on off"),
+    ("plugroll k", "keep"),
+    ("plugroll su", "summary"),
+    ("plugroll summary /etc/passw", "/etc/passwd"),
+    ("plugroll list --che", "--check"),
+    ("plugroll try a", "always adaptive"),
+    ("plugroll try --gu", "--guard"),
+    ("plugstat nv", "nvme0n1"),
+    ("plugbench /dev/nv", "/dev/nvme0n1"),
+    ("plugroll try never nv", "nvme0n1"),
+])
+def test_completion(there, words, offered):
+    """What bash offers in place of the last word."""
+    words = words.split()
+    script = f"""
+        PATH={there}/sbin:$PATH
+        . {there}/share/bash-completion/completions/{words[0]}
+        _plugtools_disks() {{ echo "$1"nvme0n1; }}
+        COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}
+        _plugtools "${{COMP_WORDS[0]}}"; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    found = said(need("bash"), "-c", script).split()
+    assert set(offered.split()) <= set(found)
+    if offered != "/etc/passwd":        # there may be a passwd-, too
+        assert offered.split() == found
+
+
+@pytest.fixture(name="staged")
+def stage(tmp_path):
+    """install() and uninstall() as a packager calls them."""
+    def call(target, prefix="/usr"):
+        make(target, DESTDIR=str(tmp_path), PREFIX=prefix)
+    call.root = tmp_path
+    return call
+
+
+def test_uninstall_leaves_what_is_not_ours(staged):
+    """Directories of others, too, but nothing that Python has compiled."""
+    others = [staged.root / "usr/sbin/other", staged.root / "usr/share/man/x"]
+    for other in others:
+        other.parent.mkdir(parents=True)
+        other.touch()
+    staged("install")
+    for where in "", "stat":
+        compiled = staged.root / "usr" / SHARE / "plugtools" / where
+        (compiled / "__pycache__").mkdir()
+        (compiled / "__pycache__/x.pyc").touch()
+    assert len(files(staged.root)) > 20
+    staged("uninstall")
+    assert files(staged.root) == others
+    assert not list(staged.root.rglob("*plug-policy*"))
+    staged("uninstall")
+    assert files(staged.root) == others
+
+
+def test_texts_are_of_the_installed(staged):
+    """None names the staging directory or a variable of the Makefile, and the
+    files of ours that are named are there."""
+    for prefix in "/usr/local", "/opt/some-where":
+        staged("install", prefix)
+        named = set()
+        for path in files(staged.root):
+            text = path.read_text("utf-8").replace("\\-", "-")
+            assert str(staged.root) not in text, path
+            assert not re.search("@[A-Z]+@", text), path
+            if "doc" not in path.parts and not path.is_symlink():
+                # what is told in a document is of a package
                 named |= set(re.findall(
                     r"(?:/\w[\w-]*)+/share/[\w./-]*[\w-]", text))
-            self.assertGreaterEqual(len(named), 4, named)
-            for name in named:
-                self.assertTrue(name.startswith(prefix + "/share/"), name)
-                self.assertTrue(os.path.exists(where["DESTDIR"] + name), name)
-            make("uninstall", **where)
-            self.assertEqual(files(where["DESTDIR"]), [])
-
-    def test_nothing_is_in_force(self):
-        make("install", **self.where)
-        for name in ("udev/rules.d/60-plug-policy.rules",
-                     "tmpfiles.d/plug-policy.conf"):
-            with open(self.root + "/usr/lib/" + name,
-                      encoding="utf-8") as file:
-                self.assertRegex(file.read(), r"\A(#.*\n|\n)*\Z", name)
-        self.assertEqual(glob.glob(self.root + "/usr/lib/systemd/system/*.d"),
-                         [])
-
-    def test_all_of_the_package_is_installed(self):
-        make("install", **self.where)
-        share = self.root + "/usr/share/plug-policy-tools"
-        ours, theirs = ({os.path.relpath(path, top)
-                         for path in files(top + "/plugtools")
-                         if path.endswith(".py")} for top in (TOOLS, share))
-        self.assertEqual(ours, theirs)
+        assert len(named) >= 3
+        for name in named:
+            assert name.startswith(prefix + "/share/")
+            assert (staged.root / name[1:]).exists()
+        staged("uninstall", prefix)
+        assert files(staged.root) == []
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_source_of_the_package(tmp_path):
+    """It is the same each time, whatever the umask, and has what the packages
+    are built by."""
+    made = []
+    for umask in 0o022, 0o077:
+        old = os.umask(umask)
+        make("dist", OUT=str(tmp_path))
+        os.umask(old)
+        path, = tmp_path.iterdir()
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+    assert path.name == f"plug-policy-tools-{VERSION}.tar.gz"
+    names = said("tar", "-tf", path)
+    for name in "debian/rules", "plug-policy-tools.spec", "COPYING":
+        assert f"\n{path.name[:-7]}/{name}\n" in "\n" + names
+    assert "/tests/" not in names
+
+
+def test_versions():
+    """One, wherever it stands."""
+    packaging = TOOLS / "packaging"
+    spec = (packaging / "plug-policy-tools.spec").read_text()
+    version, release = (re.search(rf"^{name}:\s*([\d.]+)", spec, re.M)[1]
+                        for name in ("Version", "Release"))
+    assert version == VERSION
+    assert (packaging / "debian/changelog").read_text().startswith(
+        f"plug-policy-tools ({version}-{release}) ")
+    assert f"\nversion={VERSION}\n" in (TOOLS / "plugtrace-perf").read_text()
