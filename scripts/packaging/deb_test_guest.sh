@@ -10,8 +10,8 @@ set -u
 here=${0%/*}
 port=/dev/ttyS1
 pages="plugstat plugbench plugroll plugtrace plugtrace-perf"
-rule=/usr/lib/udev/rules.d/60-plug-policy.rules
-tmpfiles=/usr/lib/tmpfiles.d/plug-policy.conf
+document=/usr/share/doc/plug-policy-tools/plug-policy.rst
+rule=/run/udev/rules.d/60-plug-policy.rules
 policy=/sys/block/nvme0n1/queue/plug_policy
 counted=/sys/kernel/debug/block/nvme0n1/plug_stats_enabled
 textfile=/var/lib/prometheus/node-exporter/plugstat.prom
@@ -115,11 +115,6 @@ pages_show() {
 	done
 }
 
-# uncomment FILE: what it says once its example is in force
-uncomment() {
-	sed 's/^#\([^ ]\|  \)/\1/' "$1"
-}
-
 is_adaptive() {
 	udevadm settle
 	grep . $policy
@@ -127,17 +122,10 @@ is_adaptive() {
 }
 
 rule_works() {
-	mkdir -p /run/udev/rules.d
-	uncomment $rule >/run/udev/rules.d/60-plug-policy.rules
-	udevadm verify $rule /run/udev/rules.d/60-plug-policy.rules &&
-		udevadm control --reload &&
+	mkdir -p ${rule%/*}
+	sed -n '/^\tACTION==/,/^$/s/^\t//p' $document >$rule
+	udevadm verify $rule && udevadm control --reload &&
 		udevadm trigger --action=add /sys/block/nvme0n1 && is_adaptive
-}
-
-tmpfiles_work() {
-	echo always >$policy
-	uncomment $tmpfiles >/run/plug-policy.conf
-	systemd-tmpfiles --create --boot /run/plug-policy.conf && is_adaptive
 }
 
 # It is left kept, too.
@@ -174,8 +162,7 @@ ok "plugstat counts" plugstat_counts
 ok "the timer writes the counters for Prometheus" timer_exports
 ok "the other tools start" tools_run
 ok "the manual has the pages" pages_show
-ok "the udev rule works once it is uncommented" rule_works
-ok "the line for tmpfiles works once it is uncommented" tmpfiles_work
+ok "the document's rule for udev works" rule_works
 ok "a mode is kept" mode_is_kept
 ok "the files are those of the packages" dpkg --verify
 ok "the packages can be removed" purge

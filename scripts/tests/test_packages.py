@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what the packages hold, without a kernel: that documents, manual
-and examples agree, and that installing them changes nothing."""
-import hashlib
+"""Tests of what the packages hold, without a kernel."""
 import os
 import re
 import subprocess
 import tempfile
-import textwrap
 import unittest
-from unittest import mock
 
 from scripts import kernel
 from scripts import packages
@@ -21,37 +17,9 @@ def read(*parts):
         return file.read()
 
 
-def example(after):
-    """The literal block of plug-policy.rst that follows some words."""
-    text = read(tools_package.DOCUMENTS, "plug-policy.rst").partition(after)[2]
-    return textwrap.dedent(re.search(
-        r"::\n\n((?:\t.*\n|\n(?=\t))+)", text)[1])
-
-
-def comments(text):
-    """What is commented out, without what explains it."""
-    return "".join(line[1:] + "\n" for line in text.splitlines()
-                   if re.match(r"#(\S|  )", line))
-
-
 def options(text):
     """The long options that a text names."""
     return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
-
-
-class Examples(unittest.TestCase):
-    """For udev and tmpfiles."""
-
-    def setUp(self):
-        self.rule = comments(read(tools_package.PACKAGING, "60-plug-policy.rules"))
-
-    def test_rule_of_document(self):
-        self.assertEqual(self.rule, example("60-plug-policy.rules``"))
-
-    def test_all_is_commented_out(self):
-        for name in "60-plug-policy.rules", "tmpfiles.conf":
-            for line in read(tools_package.PACKAGING, name).splitlines():
-                self.assertRegex(line, "^(#|$)", name)
 
 
 class Manual(unittest.TestCase):
@@ -96,20 +64,7 @@ class Lintian(unittest.TestCase):
 
 
 class Package(unittest.TestCase):
-    """Of the tools, and the names of the kernel's."""
-
-    def build(self, umask):
-        with tempfile.TemporaryDirectory() as where, \
-                mock.patch.object(kernel, "BUILD", where):
-            old = os.umask(umask)
-            try:
-                with open(tools_package.build("deb"), "rb") as deb:
-                    return hashlib.sha256(deb.read()).hexdigest()
-            finally:
-                os.umask(old)
-
-    def test_reproducible(self):
-        self.assertEqual(self.build(0o022), self.build(0o077))
+    """The names of the kernel's."""
 
     def test_flavour_of_a_file(self):
         with tempfile.NamedTemporaryFile(suffix="_My.config") as file:
