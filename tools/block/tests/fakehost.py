@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A directory that our programs take for the machine: /sys, /proc, debugfs,
+/dev and the programs on its PATH."""
+import collections
+import contextlib
+import errno
+import fcntl
+import io
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+from plugtools.core.system import SIGNALS, names_in
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent
+MODES = ("always", "never", "seq-small", "adaptive")
+DEBUGFS = "sys/kernel/debug/"
+
+Result = collections.namedtuple("Result", "code out err")
+
+
+def offer(value, names=MODES):
+    """What the kernel shows: "always [never] seq-small adaptive"."""
+    return " ".join(f"[{name}]" if name == value else name for name in names)
+
+
+def run(main, words):
+    """Result of main() of a program, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.ExitStack() as stack:
+        for number in SIGNALS:
+            stack.callback(signal.signal, number, signal.getsignal(number))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as end:
+            code = end.code
+    return Result(code or 0, out.getvalue(), err.getvalue())
+
+
+def finish(process, seconds=60):
+    """Result of a process that must end soon."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return Result(process.returncode, out, err)
+
+
+def state_of(pid):
+    """The letter that ps shows; "" if there is no such process."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]
+
+
+def wait_until(true, what="what was waited for", seconds=60):
+    """Until true() is; what it returns."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what}: not within {seconds} s")
+
+
+class Host:
+    """The machine: empty but for what a test puts there."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.bin = self.root / "bin"
+        for name in ("bin", "sys/block", "dev", "run", "etc", "var/lib"):
+            self.path(name).mkdir(parents=True)
+        # of what our programs start, too
+        self.environment = {"PLUGTOOLS_ROOT": str(self.root),
+                            "PATH": str(self.bin), "TERM": "dumb"}
+
+    # --- files ---------------------------------------------------------------
+
+    def path(self, name):
+        """A path of the machine."""
+        return self.root / str(name).lstrip("/")
+
+    def put(self, name, text=""):
+        """A file; the end of its last line is added, but not to bytes."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else
+                         f"{text}\n".encode("utf-8", "surrogateescape"))
+        return path
+
+    def swap(self, name, text):
+        """The same, at once: somebody reads it meanwhile."""
+        os.replace(self.put(f"{name}.new", text), self.path(name))
+
+    def get(self, name, default=None):
+        """What a file holds, in text."""
+        try:
+            return self.path(name).read_text(
+                "utf-8", "surrogateescape").strip()
+        except FileNotFoundError:
+            if default is None:
+                raise
+            return default
+
+    def link(self, name, to):
+        """A link to a path of the machine."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(self.path(to))
+
+    def remove(self, name):
+        """A file, or a directory with all below it."""
+        path = self.path(name)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+    def snapshot(self, *but):
+        """{path: what it holds} of every file but programs, locks, and what
+        is below these."""
+        return {str(path.relative_to(self.root)): path.read_bytes()
+                for path in self.root.rglob("*")
+                if path.is_file() and path.suffix != ".lock"
+                and not any(path.is_relative_to(self.path(name))
+                            for name in ("bin", *but))}
+
+    # --- programs ------------------------------------------------------------
+
+    def program(self, name, text):
+        """A program of the test's on the PATH."""
+        self.put(f"bin/{name}", text).chmod(0o755)
+
+    def borrow(self, *names):
+        """Programs of the real machine on the PATH."""
+        for name in names:
+            found = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
+            (self.bin / name).symlink_to(found)
+
+    def start(self, tool, *words, terminal=None, **options):
+        """One of our programs in a process of its own, on a terminal if there
+        is one."""
+        stdin, out, err = [subprocess.DEVNULL, subprocess.PIPE,
+                           subprocess.PIPE] if terminal is None \
+            else [terminal] * 3
+        options = {"stdin": stdin, "stdout": out, "stderr": err, **options}
+        return subprocess.Popen(  # pylint: disable=W1509
+            [sys.executable, str(TOOLS / tool), *map(str, words)],
+            cwd=self.root, text=True, env={**os.environ, **self.environment},
+            start_new_session=terminal is not None, preexec_fn=None
+            if terminal is None else lambda: fcntl.ioctl(0, termios.TIOCSCTTY),
+            **options)
+
+    def apart(self, tool, *words, **options):
+        """Result of one of our programs in a process of its own."""
+        with self.start(tool, *words, **options) as process:
+            return finish(process)
+
+    def lost(self, tool, *words):
+        """The same, twice: on a full disk, and of a reader who has seen
+        enough."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as pipe:
+            return [self.apart(tool, *words, stdout=out)
+                    for out in (full, pipe)]
+
+    def wait_for(self, *names):
+        """Until files hold something."""
+        for name in names:
+            wait_until(lambda: self.get(name, ""), name)
+
+    def check_gone(self, *pids):
+        """No such process, or a zombie that init has yet to reap."""
+        for pid in pids:
+            wait_until(lambda: state_of(pid) in "Z", f"the end of {pid}")
+
+    # --- disks ---------------------------------------------------------------
+
+    def disk(self, name, mode="always", controller=None, files=None):
+        """A disk with requests and a node.  mode None: without the knob;
+        files: {below its directory: text, None for no such file}."""
+        where = f"sys/block/{name}/"
+        number = len(list(self.path("sys/block").iterdir()))
+        knob = mode and {"queue/plug_policy": offer(mode),
+                         "queue/plug_policy_fallback": "none"}
+        for key, text in {
+                "dev": f"259:{number}", "diskseq": "7", "stat": "0 " * 17,
+                "wwid": f"eui.{name}", "size": "2097152", "ro": "0",
+                "queue/scheduler": "[none] mq-deadline",
+                "queue/rotational": "0", "mq/0/cpu_list": "0",
+                **(knob or {}), **(files or {})}.items():
+            if text is not None:
+                self.put(where + key, text)
+        if controller:
+            self.path(f"sys/class/nvme/{controller}").mkdir(
+                parents=True, exist_ok=True)
+            self.link(where + "device", f"sys/class/nvme/{controller}")
+        if "c" not in name[4:]:         # the path of a head has no node
+            self.put(f"dev/{name}", b"")
+
+    def bio_disk(self, name, slaves=(), files=None):
+        """A disk made of others (dm, md, a head of NVMe multipath)."""
+        self.disk(name, None, files={"mq/0/cpu_list": None, **(files or {})})
+        for slave in slaves:
+            self.put(f"sys/block/{name}/slaves/{slave}/x")
+
+    def mode(self, name):
+        """The policy that is set."""
+        text = self.get(f"sys/block/{name}/queue/plug_policy")
+        return text.partition("[")[2].partition("]")[0] or text
+
+    def counters(self, disk, values, hctx=0):
+        """What plugstat reads of a hardware queue."""
+        self.put(f"{DEBUGFS}block/{disk}/hctx{hctx}/plug_stats",
+                 "\n".join(f"{name} {value}" for name, value in values.items()))
+
+    def kernel_write(self, path, value):
+        """What core.system.write() does in tests: the kernel takes a value
+        that it offers, and shows it in brackets."""
+        path = pathlib.Path(path)
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT),
+                                    str(path))
+        names = names_in(path.read_text("utf-8"))
+        if len(names) > 1:
+            if value not in names:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL),
+                              str(path))
+            value = offer(value, names)
+        self.swap(path.relative_to(self.root), value)
