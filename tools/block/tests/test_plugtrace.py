@@ -1,24 +1,17 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugtrace-perf on recorded events, with a perf that replays them.
+"""plugtrace-perf on recorded events, with a perf that replays them.
 
 Whether the kernel's events are these is tried in a guest.
 """
 import json
-import os
 import subprocess
-import sys
-import unittest
+from functools import partial
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-sys.dont_write_bytecode = True
-# pylint: disable=wrong-import-position
-import faketree  # noqa: E402
-from plugtools import VERSION  # noqa: E402
+import pytest
 
-PROGRAM = os.path.join(os.path.dirname(HERE), "plugtrace-perf")
-TRACEFS = "sys/kernel/tracing/"
+from fakehost import TOOLS, Result
+from plugtools import VERSION
+
 # it records nothing; meanwhile the kernel counts
 PERF = """#!/bin/sh
 case $1 in
@@ -29,21 +22,26 @@ record)
 script) cat "$PLUGTOOLS_ROOT/events" ;;
 esac
 """
-CPUS = "cpu  0 0 0 0 0 0 0 0 0 0\n%sintr 7 8 9\n"
-CPU = "cpu%d %d 0 0 %d 0 0 0 0 0 0\n"
-DISK = " 259 0 nvme0n1 0 0 0 0 0 0 0 0 0 %d %d 0 0 0 0 0 0\n"
-GETRQ = " 77 [001] block:block_getrq: 259,0 R %d + %d [fio]\n"
-MERGE = " 77 [001] block:block_bio_backmerge: 259,0 R %d + %d [fio]\n"
-UNPLUG = " 77 [001] block:block_unplug: [fio] %d\n"
+# of a signal while it records
+STOPPED = PERF.replace('proc/" ;;', 'proc/"; kill -s INT $PPID ;;')
+CPUS = "cpu  0 0 0 0 0 0 0 0 0 0\n{}intr 7 8 9"
+CPU = "cpu{} {} 0 0 {} 0 0 0 0 0 0\n"
+DISK = " 259 0 nvme0n1 0 0 0 0 0 0 0 0 0 {} {} 0 0 0 0 0 0"
+GETRQ = " 77 [001] block:block_getrq: 259,0 R {} + 8 [fio]\n"
+MERGE = " 77 [001] block:block_bio_backmerge: 259,0 R {} + 8 [fio]\n"
+UNPLUG = " 77 [001] block:block_unplug: [fio] {}\n"
+SENTENCES = {
+    "likely": "This load would probably gain from plug_policy: ",
+    "unlikely": "This load would hardly gain from plug_policy: ",
+    "unknown": "Whether this load would gain from plug_policy cannot be told: ",
+}
 
 
 def random(plugs, size):
     """Events of plugs full of random reads."""
-    text = ""
-    for plug in range(plugs):
-        text += "".join(GETRQ % (1000 * (plug * size + number + 1), 8)
-                        for number in range(size)) + UNPLUG % size
-    return text
+    return "".join("".join(GETRQ.format(1000 * (plug * size + number + 1))
+                           for number in range(size)) + UNPLUG.format(size)
+                   for plug in range(plugs))
 
 
 def sequential(plugs, size, merged=True):
@@ -51,176 +49,170 @@ def sequential(plugs, size, merged=True):
     text = ""
     for number in range(plugs * size):
         first = number % size == 0
-        text += (GETRQ if first or not merged else MERGE) % (8 * number, 8)
+        text += (GETRQ if first or not merged else MERGE).format(8 * number)
         if number % size == size - 1:
-            text += UNPLUG % (1 if merged else size)
+            text += UNPLUG.format(1 if merged else size)
     return text
 
 
-class Gain(faketree.Tree):
-    """What the last sentence says, and why."""
+def alone():
+    """I/O without a plug, which joins none, and one plug of one."""
+    return random(1100, 1).replace(UNPLUG.format(1), "") + UNPLUG.format(1)
 
-    def setUp(self):
-        super().setUp()
-        for name, text in (("perf", PERF), ("id", "#!/bin/sh\necho 0\n")):
-            self.put("bin/" + name, text)
-            os.chmod(self.path("bin/" + name), 0o755)
-        self.put(TRACEFS + "events/block/block_unplug/format")
-        self.put(TRACEFS + "kprobe_events")
-        self.put("proc/kallsyms", "ffff t nvme_queue_rq\n")
-        self.put("sys/block/nvme0n1/queue/scheduler", "[none] mq-deadline\n")
-        self.put("sys/block/nvme0n1/queue/rotational", "0\n")
-        self.machine(cpu=30, flight=8)
 
-    def machine(self, cpu, flight):
+class Traced:
+    """A machine to trace."""
+
+    def __init__(self, host):
+        self.host = host
+        host.borrow("cat", "cp", "grep", "mktemp", "rm", "sh", "sleep")
+        host.program("perf", PERF)
+        host.program("id", "#!/bin/sh\necho 0")
+        host.put("sys/kernel/tracing/events/block/block_unplug/format")
+        host.put("sys/kernel/tracing/kprobe_events")
+        host.put("proc/kallsyms", "ffff t nvme_queue_rq")
+        host.disk("nvme0n1")
+        self.counts(cpu=30, flight=8)
+
+    def counts(self, cpu, flight, ios=1000):
         """What the kernel counts meanwhile: per cent of CPU 1, and a mean in
         flight while the disk is busy."""
-        self.put("after/stat", CPUS % (
-            CPU % (0, 105, 5) + CPU % (1, 500 + cpu, 500 + 100 - cpu)))
-        self.put("after/diskstats", DISK % (5000, 90000 + 1000 * flight))
+        self.host.put("after/stat", CPUS.format(
+            CPU.format(0, 105, 5) + CPU.format(1, 500 + cpu, 600 - cpu)))
+        self.host.put("after/diskstats", DISK.format(
+            4000 + ios, 90000 + ios * flight))
 
-    def run_tool(self, *words, out=subprocess.PIPE):
-        """(exit code, what is printed)"""
-        self.put("proc/stat", CPUS % (CPU % (0, 5, 5) + CPU % (1, 500, 500)))
-        self.put("proc/diskstats", DISK % (4000, 90000))
-        done = subprocess.run(
-            ["sh", PROGRAM, *words], text=True, check=False,
-            stdout=out, stderr=subprocess.STDOUT, env={
-                **os.environ, "TMPDIR": self.root,
-                "PATH": self.path("bin") + ":" + os.environ["PATH"]})
-        return done.returncode, done.stdout
+    def run(self, *words, events=random(100, 16), out=subprocess.PIPE):
+        """Result of plugtrace-perf."""
+        self.host.put("events", events)
+        self.host.put("proc/stat", CPUS.format(
+            CPU.format(0, 5, 5) + CPU.format(1, 500, 500)))
+        self.host.put("proc/diskstats", DISK.format(4000, 90000))
+        done = subprocess.run(["sh", TOOLS / "plugtrace-perf", *words],
+                              text=True, check=False, stdout=out,
+                              stderr=subprocess.PIPE)
+        return Result(done.returncode, done.stdout, done.stderr)
 
     def gain(self, events):
-        """(word, why); people are told the same."""
-        self.put("events", events)
-        code, out = self.run_tool("--json", "1")
-        self.assertEqual(code, 0, out)
-        found = json.loads(out)
-        code, out = self.run_tool("1")
-        self.assertEqual((code, out.splitlines()[-1]), (0, {
-            "likely": "This load would probably gain from plug_policy: ",
-            "unlikely": "This load would hardly gain from plug_policy: ",
-            "unknown": "Whether this load would gain from plug_policy cannot "
-                       "be told: "}[found["gain"]] + found["why"]))
+        """(word, why)"""
+        done = self.run("--json", "1", events=events)
+        assert (done.code, done.err) == (0, "")
+        found = json.loads(done.out)
         return found["gain"], found["why"]
 
-    def test_lost_output(self):
-        """It is not as if all were well."""
-        self.put("events", random(100, 16))
-        for words in ["1"], ["--json", "1"], ["--help"], ["--version"]:
-            with open("/dev/full", "w", encoding="ascii") as full:
-                self.assertEqual(self.run_tool(*words, out=full)[0], 1, words)
 
-    def test_stopped(self):
-        """By a signal is well, but not if the output is lost."""
-        self.put("events", random(100, 16))
-        self.put("bin/perf", PERF.replace(
-            "proc/\" ;;", "proc/\"; kill -s INT $PPID ;;"))
-        self.assertEqual(self.run_tool("1")[0], 0)
-        self.assertEqual(self.run_tool("--", "false")[0], 0)
-        with open("/dev/full", "w", encoding="ascii") as full:
-            self.assertEqual(self.run_tool("1", out=full)[0], 1)
-
-    def test_latency(self):
-        """The disk waits for plugs."""
-        self.assertEqual(self.gain(random(100, 16)), (
-            "likely", "100% of its I/Os are random and leave in plugs of 4 or "
-            "more (16.0 on average); nvme0n1 has 8.0 in flight while busy, "
-            "and CPU 1, which submits most, is 30% busy: the disk waits for "
-            "plugs, so latency is the limit, where adaptive gains"))
-
-    def test_cpu(self):
-        """The CPU that submits is busy, however much is in flight; another
-        one does not matter."""
-        self.machine(cpu=95, flight=300)
-        word, why = self.gain(random(100, 16))
-        self.assertEqual(word, "likely")
-        self.assertIn("95% busy: the CPU is the limit, where every mode gains",
-                      why)
-
-    def test_disk(self):
-        """Much in flight, and an idle CPU."""
-        self.machine(cpu=30, flight=33)
-        word, why = self.gain(random(100, 16))
-        self.assertEqual(word, "unlikely")
-        self.assertIn("33.0 in flight", why)
-        self.assertIn("the disk is the limit", why)
-
-    def test_sequential(self):
-        """Bios that merge, and large ones that only follow each other."""
-        for merged in True, False:
-            self.assertEqual(self.gain(sequential(100, 16, merged)), (
-                "unlikely", "only 0% of its I/Os are random and leave in "
-                "plugs of 4 or more, and CPU 1, which submits most, is 30% "
-                "busy"))
-
-    def test_sequential_cpu(self):
-        """The kernel takes no tags for what merges: plugs of 4 or more gain,
-        whatever is in them; those of 3 do not, nor does I/O without any."""
-        self.machine(cpu=95, flight=300)
-        for merged in True, False:
-            self.assertEqual(self.gain(sequential(100, 16, merged))[0],
-                             "likely")
-            self.assertEqual(self.gain(sequential(400, 3, merged))[0],
-                             "unlikely")
-        alone = random(1100, 1).replace(UNPLUG % 1, "")
-        self.assertEqual(self.gain(alone + UNPLUG % 1)[0], "unlikely")
-
-    def test_small_plugs(self):
-        """Of three, and of four; I/O without a plug joins none."""
-        self.machine(cpu=30, flight=5)
-        self.assertEqual(self.gain(random(400, 3))[0], "unlikely")
-        self.assertEqual(self.gain(random(400, 4))[0], "likely")
-        alone = random(1100, 1).replace(UNPLUG % 1, "")
-        self.assertEqual(self.gain(alone + UNPLUG % 1)[0], "unlikely")
-
-    def test_mixed(self):
-        """A fifth is enough, less is not; the bound is the documented one."""
-        for plugs, word in ((20, "likely"), (19, "unlikely")):
-            rest = sequential(100 - plugs, 10)
-            self.assertEqual(self.gain(random(plugs, 10) + rest)[0], word)
-
-    def test_scheduler(self):
-        """No mode does anything with one, nor on a rotational disk."""
-        self.put("sys/block/nvme0n1/queue/scheduler", "none [mq-deadline]\n")
-        self.assertEqual(self.gain(random(100, 16)), (
-            "unlikely", "nvme0n1 has an I/O scheduler, mq-deadline, and with "
-            "one every mode does as always"))
-        self.put("sys/block/nvme0n1/queue/scheduler", "none\n")
-        self.put("sys/block/nvme0n1/queue/rotational", "1\n")
-        self.assertEqual(self.gain(random(100, 16)),
-                         ("unlikely", "nvme0n1 is rotational"))
-
-    def test_unknown(self):
-        """Too little I/O, and a disk that is not counted."""
-        self.assertEqual(self.gain(random(10, 16)), (
-            "unknown", "160 I/Os were seen, 1000 are needed"))
-        self.assertEqual(self.gain("")[0], "unknown")
-        self.put("after/diskstats", DISK % (4000, 90000))
-        self.assertEqual(self.gain(random(100, 16)), (
-            "unknown", "the kernel does not count how busy nvme0n1 is"))
-
-    def test_table(self):
-        """The figures are those of before the sentence came."""
-        self.put("events", random(100, 16))
-        _, out = self.run_tool("1")
-        self.assertRegex(out, r"\nflush of a plug +100 +1600 +16\.00 ")
-
-    def test_version(self):
-        """That of the other programs."""
-        self.assertEqual(self.run_tool("--version"),
-                         (0, "plugtrace-perf %s\n" % VERSION))
-
-
-class GainBusybox(Gain):
-    """The same with another awk: this one has no extensions, and does not say
+@pytest.fixture(params=["awk", "busybox"])
+def traced(request, host, monkeypatch):
+    """A machine with either awk: busybox's has no extensions, and does not say
     that its output is lost."""
+    monkeypatch.setenv("TMPDIR", str(host.root))
+    if request.param == "busybox":
+        host.borrow("busybox")
+        host.program("awk", '#!/bin/sh\nexec busybox awk "$@"')
+    else:
+        host.borrow("awk")
+    return Traced(host)
 
-    def setUp(self):
-        super().setUp()
-        self.put("bin/awk", "#!/bin/sh\nexec busybox awk \"$@\"\n")
-        os.chmod(self.path("bin/awk"), 0o755)
+
+@pytest.mark.parametrize("cpu, flight, events, word, why", [
+    # the disk waits for plugs
+    (30, 8, partial(random, 100, 16), "likely",
+     "100% of its I/Os are random and leave in plugs of 4 or more (16.0 on "
+     "average); nvme0n1 has 8.0 in flight while busy, and CPU 1, which submits "
+     "most, is 30% busy: the disk waits for plugs, so latency is the limit, "
+     "where adaptive gains"),
+    # the CPU that submits is busy, however much is in flight; CPU 0, which
+    # does not submit, always is
+    (95, 300, partial(random, 100, 16), "likely",
+     "95% busy: the CPU is the limit, where every mode gains"),
+    # much in flight, and an idle CPU
+    (30, 33, partial(random, 100, 16), "unlikely",
+     "33.0 in flight while busy, and CPU 1, which submits most, is 30% busy: "
+     "the disk is the limit"),
+    # bios that merge, and large ones that only follow each other
+    *((30, 8, partial(sequential, 100, 16, merged), "unlikely",
+       "only 0% of its I/Os are random and leave in plugs of 4 or more, and "
+       "CPU 1, which submits most, is 30% busy") for merged in (True, False)),
+    # the kernel takes no tags for what merges: plugs of 4 or more gain,
+    # whatever is in them; those of 3 do not, nor does I/O without any
+    *((95, 300, partial(sequential, plugs, size, merged), word, "")
+      for merged in (True, False)
+      for plugs, size, word in ((100, 16, "likely"), (400, 3, "unlikely"))),
+    (95, 300, alone, "unlikely", ""),
+    (30, 5, partial(random, 400, 3), "unlikely", ""),
+    (30, 5, partial(random, 400, 4), "likely", ""),
+    (30, 5, alone, "unlikely", ""),
+    # a fifth is enough, less is not
+    (30, 8, lambda: random(20, 10) + sequential(80, 10), "likely", ""),
+    (30, 8, lambda: random(19, 10) + sequential(81, 10), "unlikely", ""),
+    (95, 99, lambda: random(60, 4) + sequential(300, 3), "likely", ""),
+    (95, 99, lambda: random(55, 4) + sequential(300, 3), "unlikely", ""),
+    (30, 8, partial(random, 10, 16), "unknown",
+     "160 I/Os were seen, 1000 are needed"),
+    (30, 8, str, "unknown", "0 I/Os were seen, 1000 are needed"),
+])
+def test_gain(traced, cpu, flight, events, word, why):
+    traced.counts(cpu, flight)
+    found = traced.gain(events())
+    assert found[0] == word
+    assert found[1].endswith(why)
 
 
-if __name__ == "__main__":
-    unittest.main()
+@pytest.mark.parametrize("attribute, value, why", [
+    ("scheduler", "none [mq-deadline]", "nvme0n1 has an I/O scheduler, "
+     "mq-deadline, and with one every mode does as always"),
+    ("rotational", "1", "nvme0n1 is rotational")])
+def test_disk_without_modes(traced, attribute, value, why):
+    traced.host.put("sys/block/nvme0n1/queue/" + attribute, value)
+    assert traced.gain(random(100, 16)) == ("unlikely", why)
+
+
+def test_disk_that_is_not_counted(traced):
+    traced.counts(cpu=30, flight=8, ios=0)
+    assert traced.gain(random(100, 16)) == (
+        "unknown", "the kernel does not count how busy nvme0n1 is")
+
+
+@pytest.mark.parametrize("events", [
+    partial(random, 100, 16), partial(sequential, 100, 16),
+    partial(random, 10, 16)])
+def test_people_are_told_the_same(traced, events):
+    word, why = traced.gain(events())
+    assert traced.run("1", events=events()).out.splitlines()[-1] == \
+        SENTENCES[word] + why
+
+
+def test_table(traced):
+    assert "\nflush of a plug           100      1600    16.00  " in \
+        traced.run("1").out
+
+
+@pytest.mark.parametrize("words", ["1", "--json 1", "--help", "--version"])
+def test_lost_output(traced, words):
+    """It is not as if all were well."""
+    with open("/dev/full", "wb") as full:
+        assert traced.run(*words.split(), out=full).code == 1
+
+
+def test_stopped(traced):
+    """By a signal is well, but not if the output is lost."""
+    traced.host.program("perf", STOPPED)
+    assert traced.run("1").code == 0
+    assert traced.run("--", "false").code == 0
+    with open("/dev/full", "wb") as full:
+        assert traced.run("1", out=full).code == 1
+
+
+@pytest.mark.parametrize("words", [
+    "0", "-x", "true", "5 -- true", "--", "1 2"])
+def test_refused(words):
+    done = subprocess.run([TOOLS / "plugtrace-perf", *words.split()],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("plugtrace-perf: ")
+
+
+def test_version():
+    assert subprocess.check_output(
+        [TOOLS / "plugtrace-perf", "--version"],
+        text=True) == f"plugtrace-perf {VERSION}\n"
