@@ -59,7 +59,7 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("host-tools", 60, "kernel", "unit tests of the Python programs",
      # without what the first fetches, what Prometheus takes is skipped
      ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
-    ("plugtrace", 5, None, "do plugtrace.bt and plugtrace-perf start?",
+    ("plugtrace", 5, None, "does plugtrace-perf start?",
      module("scripts.checks.plugtrace_starts", "--host")),
     ("selftests", 420, "kernel", "the kselftests, in a guest",
      module("scripts.selftest")),
