@@ -104,11 +104,10 @@ def row(one, axis, top):
 
 def chart(some, metric):
     """SVG of the comparisons of a metric, a profile's: a group of bars for
-    each workload."""
+    each workload, in the order given."""
     heading, more_is_better = METRICS[metric][:2]
     axis, top, parts = Axis(some), 0, []
-    for (workload,), group in groups(sorted(some, key=cell_order),
-                                     "workload").items():
+    for (workload,), group in groups(some, "workload").items():
         parts.append(text("name", 0, top + 16, workload))
         top += HEAD
         for one in group:
@@ -133,7 +132,14 @@ def charts(verdict):
     """[(profile, metric, SVG)] of what decides a verdict."""
     found = groups([one for one in verdict["comparisons"]
                     if one["metric"] in MARGINS], "profile", "metric")
-    return [(*key, chart(some, key[1])) for key, some in found.items()]
+    return [(*key, chart(sorted(some, key=cell_order), key[1]))
+            for key, some in found.items()]
+
+
+def alone(drawn, style=STYLE):
+    """A chart as a file of its own."""
+    start, rest = drawn.split("\n", 1)
+    return "%s<style>%s</style>\n%s" % (start, style, rest)
 
 
 def write(verdict, directory, name):
@@ -144,10 +150,8 @@ def write(verdict, directory, name):
         raise ReportError("%s: %s" % (directory, error.strerror)) from error
     paths = []
     for profile, metric, drawn in charts(verdict) if verdict else ():
-        start, rest = drawn.split("\n", 1)
         stem = re.sub(r"[^\w.-]+", "-", "%s-%s-%s" % (
             name, profile, METRICS[metric][0])).strip(".-")
         paths.append(os.path.join(directory, stem + ".svg"))
-        write_file(paths[-1], ("%s<style>%s</style>\n%s" % (
-            start, STYLE, rest)).encode("utf-8"))
+        write_file(paths[-1], alone(drawn).encode("utf-8"))
     return paths
