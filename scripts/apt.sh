@@ -9,6 +9,8 @@ mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # What counts as installed: nothing, unless a script says otherwise
 status=/dev/null
+# Of the packages: this machine's, unless a script says otherwise
+architecture=$(dpkg --print-architecture)
 
 # make_apt [OTHERWISE]: $apt, with what was fetched before; what else would do
 # shellcheck disable=SC2120 # an argument that may be missing
@@ -47,6 +49,8 @@ private_apt() {
 		-o Dir::State::Lists="$apt/lists" \
 		-o Dir::State::status="$status" \
 		-o Dir::Cache="$apt" \
+		-o APT::Architecture="$architecture" \
+		-o APT::Architectures="$architecture" \
 		-o Debug::NoLocking=true \
 		-o APT::Sandbox::User=root \
 		-o APT::Get::AllowUnauthenticated=false \

@@ -8,31 +8,26 @@ guest's file system. The second boots the kernel and the initrd that it finds
 there, as a boot loader would, with systemd.
 """
 import argparse
-import glob
 import hashlib
 import os
 import shutil
+from pathlib import Path
 
-from scripts import common
 from lab.qemu import guest
-from scripts import kernel
-from scripts import packages
+from scripts import common, kernel, packages
 from scripts.checks import tap
-from scripts.packaging import tools_package
 
 SUITE = "trixie"
 MIRROR = os.environ.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
-INCLUDE = ("systemd-sysv,udev,kmod,e2fsprogs,python3,man-db,initramfs-tools,"
-           "zstd")
-SIZE = "1500M"
-CACHE = os.path.join(kernel.CACHE, "debian-" + SUITE)
-OUT = os.path.join(kernel.BUILD, "deb/test")
-HERE = os.path.join(kernel.ROOT, "scripts/packaging")
+INCLUDE = "systemd-sysv,udev,kmod,e2fsprogs,python3,man-db,initramfs-tools,zstd"
+CACHE = Path(kernel.CACHE, f"debian-{SUITE}")
+OUT = Path(kernel.BUILD, "deb/test")
+HERE = Path(kernel.ROOT, "scripts/packaging")
 
 MAKE_ROOT = """set -e
 mkdir root
 tar -C root -xf root.tar --exclude='./dev/*'
-mke2fs -q -t ext4 -d root root.ext4.new {size}
+mke2fs -q -t ext4 -d root root.ext4.new 1500M
 rm -rf root root.tar
 mv root.ext4.new root.ext4
 """
@@ -54,81 +49,70 @@ umount /mnt
 def slow(command, what, **how):
     """Run what takes a while; its output is shown only if it fails."""
     lines = []
-    with common.clock(lambda seconds: "%s: %d s" % (what, seconds)):
+    with common.clock(lambda seconds: f"{what}: {int(seconds)} s"):
         if common.run(command, lines.append, **how):
-            raise kernel.BuildError("%s failed:\n%s"
-                                    % (what, "".join(lines[-30:])))
+            raise kernel.BuildError(f"{what} failed:\n{''.join(lines[-30:])}")
 
 
 def debian():
     """The root file system of a Debian 13; made once."""
-    image = os.path.join(CACHE, "root.ext4")
-    script = MAKE_ROOT.format(size=SIZE)
-    wanted = hashlib.sha256((INCLUDE + script).encode()).hexdigest()
-    stamp = image + ".inputs"
-    with common.locked(CACHE + ".lock"):
-        if os.path.exists(image) and guest.boot.read_text(stamp) == wanted:
+    image, stamp = CACHE / "root.ext4", CACHE / "root.ext4.inputs"
+    wanted = hashlib.sha256((INCLUDE + MAKE_ROOT).encode()).hexdigest()
+    with common.locked(f"{CACHE}.lock"):
+        if image.exists() and kernel.is_stamped(stamp, wanted):
             return image
         shutil.rmtree(CACHE, ignore_errors=True)
-        os.makedirs(CACHE)
-        slow(["mmdebstrap", "--variant=minbase", "--include=" + INCLUDE,
+        CACHE.mkdir(parents=True)
+        slow(["mmdebstrap", "--variant=minbase", f"--include={INCLUDE}",
               "--customize-hook=echo guest >\"$1/etc/hostname\"",
               "--customize-hook=rm -f \"$1/etc/resolv.conf\"",
-              SUITE, CACHE + "/root.tar", MIRROR], "mmdebstrap " + SUITE)
-        slow(["fakeroot", "sh", "-c", script], "file system", cwd=CACHE,
-             env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
-        guest.boot.write_text(stamp, wanted)
+              SUITE, f"{CACHE}/root.tar", MIRROR], f"mmdebstrap {SUITE}")
+        slow(["fakeroot", "sh", "-c", MAKE_ROOT], "file system", cwd=CACHE,
+             env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"})
+        stamp.write_text(wanted, encoding="ascii")
     return image
 
 
 def disk(path):
     """QEMU's arguments for the root file system. Its cache is the host's, as
     this guest is thrown away."""
-    return ("-drive", "file=%s,format=raw,if=none,id=root,cache=unsafe"
-            % guest.boot.quote(path), "-device", "virtio-blk-pci,drive=root")
+    return ("-drive", f"file={guest.boot.quote(str(path))},format=raw,if=none,id=root,"
+            "cache=unsafe", "-device", "virtio-blk-pci,drive=root")
 
 
 def payload(debs):
     """A directory for the guest: packages, their names, and scripts."""
-    top = os.path.join(OUT, "debtest")
+    top = OUT / "debtest"
     shutil.rmtree(top, ignore_errors=True)
-    os.makedirs(top)
-    names = []
+    top.mkdir(parents=True)
     for deb in debs:
         shutil.copy(deb, top)
-        names.append(field(deb, "Package"))
+    names = [kernel.quiet(["dpkg-deb", "-f", deb, "Package"], "dpkg-deb").strip() for deb in debs]
     release = names[-1].replace("linux-image-", "")
-    guest.boot.write_text(top + "/packages", "\n".join(names) + "\n")
-    guest.boot.write_text(top + "/release", release + "\n")
-    shutil.copy(HERE + "/deb_test_list.sh", top + "/list.sh")
-    shutil.copy(HERE + "/deb_test_guest.sh", top + "/guest.sh")
-    os.chmod(top + "/guest.sh", 0o755)
+    (top / "packages").write_text("\n".join([*names, ""]), encoding="ascii")
+    (top / "release").write_text(f"{release}\n", encoding="ascii")
+    shutil.copy(HERE / "deb_test_list.sh", top / "list.sh")
+    shutil.copy(HERE / "deb_test_guest.sh", top / "guest.sh")
+    (top / "guest.sh").chmod(0o755)
     return top, release
-
-
-def field(deb, name):
-    """Of a package."""
-    return kernel.quiet(["dpkg-deb", "-f", deb, name], "dpkg-deb").strip()
 
 
 def take(image, release, name):
     """A file of the guest's /boot, as it was installed there."""
-    path = os.path.join(OUT, name)
-    kernel.quiet(["/usr/sbin/debugfs", "-R", "dump /boot/%s-%s %s" % (
-        name, release, path), image], "debugfs")
-    if not os.path.getsize(path):
-        raise kernel.BuildError("the guest has no /boot/%s-%s"
-                                % (name, release))
-    return path
+    path = OUT / name
+    kernel.quiet(["/usr/sbin/debugfs", "-R", f"dump /boot/{name}-{release} {path}", str(image)],
+                 "debugfs")
+    if not path.stat().st_size:
+        raise kernel.BuildError(f"the guest has no /boot/{name}-{release}")
+    return str(path)
 
 
 def install(image, top):
     """The first boot."""
     kernel.build("patched")
-    return guest.run(
-        "patched", os.path.join(OUT, "install"), INSTALL, name="install",
-        files=(top + ":/debtest",), devices=disk(image), disks=(),
-        accel="tcg", timeout=1800)
+    return guest.run("patched", str(OUT / "install"), INSTALL, name="install",
+                     files=(f"{top}:/debtest",), devices=disk(image), disks=(),
+                     accel="tcg", timeout=1800)
 
 
 def use(image, release):
@@ -138,37 +122,35 @@ def use(image, release):
         name="use", kernel=take(image, release, "vmlinuz"),
         initramfs=take(image, release, "initrd.img"),
         system_map=take(image, release, "System.map"),
-        job=HERE + "/deb_test_guest.sh", out=os.path.join(OUT, "use"),
+        job=str(HERE / "deb_test_guest.sh"), out=str(OUT / "use"),
         devices=disk(image), accel="tcg", timeout=1800, mem=1536, dbcs="on",
         append="root=/dev/vda rw systemd.run=/root/debtest/guest.sh "
-        "systemd.run_success_action=poweroff "
-        "systemd.run_failure_action=poweroff"))
+        "systemd.run_success_action=poweroff systemd.run_failure_action=poweroff"))
 
 
 def boots(report, debs):
     """Both boots of a fresh Debian, and what they report."""
-    image = os.path.join(OUT, "root.ext4")
-    os.makedirs(OUT, exist_ok=True)
-    kernel.quiet(["cp", "--sparse=always", debian(), image], "cp")
+    image = OUT / "root.ext4"
+    OUT.mkdir(parents=True, exist_ok=True)
+    kernel.quiet(["cp", "--sparse=always", str(debian()), str(image)], "cp")
     top, release = payload(debs)
-    with common.clock(lambda seconds: "Debian 13: install, %d s" % seconds):
+    with common.clock(lambda seconds: f"Debian 13: install, {int(seconds)} s"):
         result = install(image, top)
     if not report.check(result.status == "pass", "the packages are installed",
                         "\n".join([*result.lines[-20:], result.reason])):
         return
-    with common.clock(lambda seconds: "Debian 13: boot and use, %d s"
-                      % seconds):
+    with common.clock(lambda seconds: f"Debian 13: boot and use, {int(seconds)} s"):
         result = use(image, release)
     found = tap.results(result.lines)
     for name, status in found:
         report.take(name, status, "", details(result.lines, name))
     report.check(result.status == "pass" and found, "the guest",
-                 "%s; see %s" % (result.reason, result.log))
+                 f"{result.reason}; see {result.log}")
 
 
 def details(lines, name):
     """What the guest said of a result, which comes before it."""
-    end = next(i for i, line in enumerate(lines) if line.endswith(" " + name))
+    end = next(i for i, line in enumerate(lines) if line.endswith(f" {name}"))
     start = end
     while start and lines[start - 1].startswith("# "):
         start -= 1
@@ -180,25 +162,20 @@ def find(flavour):
     those of an older point release, which may lie there, too."""
     try:
         release = flavour.release()
-        made = [glob.glob("%s/deb/linux-%s-%s_*.deb" % (
-            kernel.BUILD, what, release))[0] for what in ("headers", "image")]
-    except (kernel.BuildError, IndexError):
-        raise kernel.BuildError(
-            "build/deb has no kernel of the flavour %s: make deb builds it"
-            % flavour.name) from None
-    return made
+        return [str(next(Path(kernel.BUILD, "deb").glob(f"linux-{what}-{release}_*.deb")))
+                for what in ("headers", "image")]
+    except (kernel.BuildError, StopIteration):
+        raise kernel.BuildError(f"build/deb has no kernel of the flavour {flavour.name}: "
+                                "make deb builds it") from None
 
 
 def main():
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--flavour", default="lean", metavar="lean|cloud|FILE",
-                        help="which kernel, as of packages.py [lean]")
+    parser = argparse.ArgumentParser("deb_test.py", description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--flavour", **packages.FLAVOUR_HELP)
     flavour = parser.parse_args().flavour
     report = tap.Report()
     with report.must("packages in a Debian 13 guest", *guest.ERRORS):
-        debs = [tools_package.build("deb"),
-                *find(packages.Flavour(flavour, "deb"))]
+        debs = [packages.tools("deb"), *find(packages.Flavour(flavour, "deb"))]
         if packages.lint(debs):
             report.check(True, "lintian finds no errors")
         else:

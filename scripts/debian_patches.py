@@ -10,102 +10,77 @@ patches: build/debian-patches/ has
 debian/bin/test-patches takes the patches as its arguments.
 """
 import argparse
-import glob
-import os
 import re
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
-from scripts import common
-from scripts import kernel
-from scripts.packaging import tools_package
+from scripts import common, kernel, packages
 
-OUT = os.path.join(kernel.BUILD, "debian-patches")
+OUT = Path(kernel.BUILD, "debian-patches")
 PLACE = "features/all/plug-policy"
-PATCHES = os.path.join(OUT, "debian/patches", PLACE)
-POLICY = os.path.join(tools_package.PACKAGING, "policy.config")
+PATCHES = OUT / "debian/patches" / PLACE
 
 
-def patches():
-    """The series as patches, in one row; their paths."""
-    shutil.rmtree(OUT, ignore_errors=True)
-    kernel.quiet(["git", "-C", kernel.TREE, "format-patch", "-q", "-N",
-                  "--zero-commit", "--no-signature", "-o", PATCHES,
-                  "refs/tags/base..refs/heads/series"], "git format-patch")
-    return sorted(glob.glob(PATCHES + "/*.patch"))
-
-
-def config():
-    """The options, in the form of debian/config/config."""
-    lines = ["##", "## file: block/Kconfig.plug", "##"]
-    lines += [name + "=" + value
-              for name, value in kernel.wanted_options([POLICY]).items()
-              if "PLUG" in name]        # Debian sets the others itself
-    lines.append("# CONFIG_BLK_PLUG_POLICY_DEFAULT_ADAPTIVE is not set")
-    return "\n".join(lines) + "\n"
+def options():
+    """Those of the series, in the form of debian/config/config; Debian sets others
+    itself."""
+    return "".join(f"{name}={value}\n"
+                   for name, value in kernel.wanted_options([packages.POLICY]).items()
+                   if "PLUG" in name)
 
 
 def write():
     """All of it; the patches' paths."""
-    found = patches()
-    with open(os.path.join(OUT, "series"), "w", encoding="ascii") as out:
-        out.write("\n# Plug policy\n" + "".join(
-            "%s/%s\n" % (PLACE, os.path.basename(path)) for path in found))
-    with open(os.path.join(OUT, "config"), "w", encoding="ascii") as out:
-        out.write("\n" + config())
+    shutil.rmtree(OUT, ignore_errors=True)
+    kernel.quiet(["git", "-C", kernel.TREE, "format-patch", "-q", "-N", "--zero-commit",
+                  "--no-signature", "-o", str(PATCHES), "refs/tags/base..refs/heads/series"],
+                 "git format-patch")
+    found = sorted(PATCHES.glob("*.patch"))
+    (OUT / "series").write_text("\n# Plug policy\n" + "".join(
+        f"{PLACE}/{path.name}\n" for path in found), encoding="ascii")
+    (OUT / "config").write_text(f"\n##\n## file: block/Kconfig.plug\n##\n{options()}"
+                                "# CONFIG_BLK_PLUG_POLICY_DEFAULT_ADAPTIVE is not set\n",
+                                encoding="ascii")
     return found
-
-
-def touched(found):
-    """The files that patches change or make."""
-    names = set()
-    for path in found:
-        with open(path, encoding="utf-8") as text:
-            names |= set(re.findall(r"^diff --git a/(\S+) b/", text.read(),
-                                    re.M))
-    return names
 
 
 def refused(found, onto):
     """What quilt says if the patches do not apply to a tree, as test-patches
     has it apply them: without fuzz. The tree is only read."""
-    with tempfile.TemporaryDirectory() as work:
-        for name in touched(found):
-            if os.path.exists(os.path.join(onto, name)):
-                os.makedirs(os.path.join(work, os.path.dirname(name)),
-                            exist_ok=True)
-                shutil.copy(os.path.join(onto, name),
-                            os.path.join(work, name))
-        shutil.copytree(OUT + "/debian/patches", work + "/patches")
-        shutil.copy(OUT + "/series", work + "/patches/series")
-        done = subprocess.run(
-            ["quilt", "--quiltrc", "-", "push", "-a", "--fuzz=0"], cwd=work,
-            text=True, check=False, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return done.stdout[-2000:] if done.returncode else ""
+    touched = {name for path in found for name in re.findall(
+        r"^diff --git a/(\S+) b/", path.read_text(encoding="utf-8"), re.M)}
+    with tempfile.TemporaryDirectory() as top:
+        work = Path(top)
+        for name in touched:
+            if (onto / name).exists():
+                (work / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(onto / name, work / name)
+        shutil.copytree(OUT / "debian/patches", work / "patches")
+        shutil.copy(OUT / "series", work / "patches/series")
+        done = subprocess.run(["quilt", "--quiltrc", "-", "push", "-a", "--fuzz=0"], cwd=work,
+                              text=True, check=False, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout[-2000:] if done.returncode else ""
 
 
 def main():
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--onto", metavar="DIR", help="also try the patches "
+    parser = argparse.ArgumentParser("debian_patches.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--onto", metavar="DIR", type=Path, help="also try the patches "
                         "on this unpacked source package, which is only read")
     onto = parser.parse_args().onto
     with common.program("debian_patches.py", kernel.BuildError, OSError):
-        if onto and not os.path.isdir(os.path.join(onto, "block")):
-            raise kernel.BuildError("--onto '%s' is no kernel source" % onto)
+        if onto and not (onto / "block").is_dir():
+            raise kernel.BuildError(f"--onto '{onto}' is no kernel source")
         found = write()
-        print("%d patches in %s" % (len(found),
-                                    os.path.relpath(PATCHES, kernel.ROOT)))
-        text = refused(found, onto) if onto else ""
-        if text:
-            raise kernel.BuildError("%s does not take them:\n%s"
-                                    % (onto, text))
+        print(f"{len(found)} patches in {PATCHES.relative_to(kernel.ROOT)}")
         if onto:
-            print("quilt push -a: all apply to %s, without fuzz" % onto)
+            text = refused(found, onto)
+            if text:
+                raise kernel.BuildError(f"{onto} does not take them:\n{text}")
+            print(f"quilt push -a: all apply to {onto}, without fuzz")
 
 
 if __name__ == "__main__":

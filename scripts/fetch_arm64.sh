@@ -17,13 +17,9 @@ cache=${PLUG_POLICY_BUILD:-${PLUG_POLICY_ROOT:-$(dirname "$here")}/build}/cache
 place=$cache/arm64
 apt=$place/apt
 log=$place/log
+architecture=arm64
 packages="busybox-static fio coreutils dmsetup mdadm bcache-tools e2fsprogs
 	xfsprogs libc6-dev liburing-dev libaio-dev"
-
-arm64_apt() {
-	private_apt apt-get -o APT::Architecture=arm64 \
-		-o APT::Architectures=arm64 "$@"
-}
 
 # Debian 12 has files below both /lib and /usr/lib, Debian 13 below the latter.
 make_root() {
@@ -47,9 +43,9 @@ rm -rf "$place"
 make_apt
 write_own_sources deb
 step "fetch programs for arm64, about 80 MB"
-quiet "apt-get update" arm64_apt --error-on=any update
+quiet "apt-get update" private_apt apt-get --error-on=any update
 # shellcheck disable=SC2086 # a list of words
-quiet "download" arm64_apt install --download-only -y \
+quiet "download" private_apt apt-get install --download-only -y \
 	--no-install-recommends $packages
 make_root
 rm -rf "$apt"

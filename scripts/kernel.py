@@ -15,59 +15,52 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
-from scripts import ROOT
-from scripts.kbuild import arch
-from scripts import common
-from scripts.kbuild import seed
+from scripts import ROOT, common
+from scripts.kbuild import arch, seed
 from scripts.series import env
 
 KVER = env.BASE
 BUILD = arch.BUILD
 CACHE = str(env.TOP / "cache")
 TREE = str(env.TREE)
-BASE = TREE + "-base"
-QEMU = os.path.join(ROOT, "lab/qemu")
-CONFIG = os.path.join(QEMU, "kernel.config")
-DEBUG = os.path.join(QEMU, "debug.config")
-KCSAN = os.path.join(QEMU, "kcsan.config")
-TORTURE = os.path.join(QEMU, "torture.config")
-TRACE = os.path.join(QEMU, "trace.config")
+BASE = f"{TREE}-base"
+# The sections before the policy
+BATCHING = f"{TREE}-batching"
+# The kernels of single sections: they are few, and take turns in one tree.
+SECTIONS = f"{TREE}-sections"
+SELFTESTS = f"{ROOT}/tools/testing/selftests/block-plug"
+MODEL = f"{ROOT}/lab/ssd_model"
+BASELINES = f"{ROOT}/lab/bench/baselines"
+QEMU = f"{ROOT}/lab/qemu"
+
+
+def fragment(name):
+    return f"{QEMU}/{name}.config"
+
+
+CONFIG, TORTURE, TRACE = map(fragment, ("kernel", "torture", "trace"))
 # Last of all: what other fragments want of a PC is not there.
-PROCESSOR = [os.path.join(QEMU, "arm64.config")] if arch.IS_ARM64 else []
-OFF = os.path.join(BUILD, "off.config")
-SELFTESTS = os.path.join(ROOT, "tools/testing/selftests/block-plug")
-MODEL = os.path.join(ROOT, "lab/ssd_model")
-BASELINES = os.path.join(ROOT, "lab/bench/baselines")
-
-# The sections before the policy.
-BATCHING = TREE + "-batching"
-
-# Unpatched, but for what a baseline of the benchmarks takes away.
-NOPLUG = TREE + "-noplug"
-RFCERA = TREE + "-rfcera"
-
-# A kernel that is a process, User Mode Linux; and what its tests need
-PROCESS_CONFIG = os.path.join(QEMU, "process.config")
-UMLTEST = os.path.join(QEMU, "uml.config")
-KUNITTEST = os.path.join(QEMU, "kunit.config")
-KUNIT = [os.path.join(ROOT, "block", name) for name in (
-    ".kunitconfig", "tests/plug_policy.kunitconfig")]
+PROCESSOR = [fragment("arm64")] if arch.IS_ARM64 else []
+OFF = f"{BUILD}/off.config"
+# A kernel that is a process, User Mode Linux
+PROCESS_CONFIG = fragment("process")
+KUNIT = [f"{ROOT}/block/{name}" for name in (".kunitconfig", "tests/plug_policy.kunitconfig")]
 
 # The directories with the hooks, and the users of struct blk_plug outside.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/", "kernel/sched/"]
-
 BOOTABLE = [os.path.basename(arch.IMAGE), "modules"]
-
 # The kernel that is a process of the host, for tests of what is right.
 PROCESS = ["linux"]
 UML = "uml-test"
 
-# name: (source tree, output directory, config fragments, targets)
+# name: (source tree, output directory, config fragments, targets); noplug and
+# rfcera are unpatched, but for what a baseline of the benchmarks takes away.
 VARIANTS = {
     "patched": (TREE, "o-kernel", [CONFIG], BOOTABLE),
-    "debug": (TREE, "o-debug", [CONFIG, TORTURE, DEBUG], BOOTABLE),
-    "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, KCSAN], BOOTABLE),
+    "debug": (TREE, "o-debug", [CONFIG, TORTURE, fragment("debug")], BOOTABLE),
+    "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, fragment("kcsan")], BOOTABLE),
     "torture": (TREE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
     "trace": (TREE, "o-trace", [CONFIG, TRACE], BOOTABLE),
@@ -76,38 +69,18 @@ VARIANTS = {
     "base-trace": (BASE, "o-trace", [CONFIG, TRACE], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
-    "noplug": (NOPLUG, "o-kernel", [CONFIG], BOOTABLE),
-    "rfcera": (RFCERA, "o-kernel", [CONFIG], BOOTABLE),
-    "kunit": (TREE, "o-kunit", [KUNITTEST, *KUNIT], BOOTABLE[:1]),
-    UML: (TREE, "o-umltest", [PROCESS_CONFIG, UMLTEST, *KUNIT], PROCESS),
+    "noplug": (f"{TREE}-noplug", "o-kernel", [CONFIG], BOOTABLE),
+    "rfcera": (f"{TREE}-rfcera", "o-kernel", [CONFIG], BOOTABLE),
+    "kunit": (TREE, "o-kunit", [fragment("kunit"), *KUNIT], BOOTABLE[:1]),
+    UML: (TREE, "o-umltest", [PROCESS_CONFIG, fragment("uml"), *KUNIT], PROCESS),
 }
 
 # What a first build starts from, if that is there: few objects differ.
 SEEDS = {"base": "patched", "batching": "patched", "off": "patched",
          "base-torture": "torture", "batching-off": "batching"}
 
-# The kernels of single sections: they are few, and take turns in one tree.
-SECTIONS = TREE + "-sections"
-
 # variant: the commit of the series that it is built of
-COMMITS = dict.fromkeys(["batching", "batching-off"],
-                        "refs/tags/section/counters")
-
-
-def add_stack(name):
-    """The kernel of a section on no more than its cover names, which `make
-    series` has tried."""
-    stacks = quiet(["git", "-C", TREE, "for-each-ref", env.STACKS,
-                    "--format=%(refname:lstrip=2)"], "git").split()
-    if name not in stacks:
-        raise BuildError("no section '%s'; there are: %s"
-                         % (name, " ".join(stacks)))
-    variant = "stack-" + name
-    VARIANTS[variant] = (SECTIONS, "o-" + variant, [CONFIG], BOOTABLE)
-    COMMITS[variant] = env.STACKS + name
-    SEEDS[variant] = "patched"
-    return variant
-
+COMMITS = dict.fromkeys(["batching", "batching-off"], "refs/tags/section/counters")
 
 # Who compiles what gcc does not.
 COMPILERS = {"kcsan": "clang-19"}
@@ -117,10 +90,23 @@ class BuildError(Exception):
     """A build failed; the message says what and where the log is."""
 
 
+def add_stack(name):
+    """The kernel of a section on no more than its cover names, which `make
+    series` has tried."""
+    stacks = quiet(["git", "-C", TREE, "for-each-ref", env.STACKS,
+                    "--format=%(refname:lstrip=2)"], "git").split()
+    if name not in stacks:
+        raise BuildError(f"no section '{name}'; there are: {' '.join(stacks)}")
+    variant = f"stack-{name}"
+    VARIANTS[variant] = (SECTIONS, f"o-{variant}", [CONFIG], BOOTABLE)
+    COMMITS[variant] = env.STACKS + name
+    SEEDS[variant] = "patched"
+    return variant
+
+
 def selftest_libraries():
     """Paths of what the kselftests source, as their Makefile finds it."""
-    return sorted(glob.glob(os.path.join(SELFTESTS, "lib.sh"))
-                  + glob.glob(os.path.join(SELFTESTS, "*_lib.sh")))
+    return sorted(glob.glob(f"{SELFTESTS}/lib.sh") + glob.glob(f"{SELFTESTS}/*_lib.sh"))
 
 
 def output(variant):
@@ -138,19 +124,17 @@ def fragments_of(variant):
 def image(variant):
     """The kernel image to boot, or the process to start."""
     is_process = VARIANTS[variant][3] == PROCESS
-    return os.path.join(output(variant),
-                        "linux" if is_process else arch.IMAGE)
+    return os.path.join(output(variant), "linux" if is_process else arch.IMAGE)
 
 
 def environment():
     """Environment for make: cached and repeatable."""
-    env = dict(os.environ)
-    env.pop("MAKEFLAGS", None)
-    env.pop("MFLAGS", None)
-    env.pop("KSRC", None)
-    env.pop("ARCH", None)       # kbuild is told, where it is not x86
-    env.update({
-        "CCACHE_DIR": os.path.join(CACHE, "ccache"),
+    # kbuild is told the processor, where it is not x86
+    kept = {name: value for name, value in os.environ.items()
+            if name not in ("MAKEFLAGS", "MFLAGS", "KSRC", "ARCH")}
+    return {
+        **kept,
+        "CCACHE_DIR": f"{CACHE}/ccache",
         "CCACHE_NOHASHDIR": "1",
         # not CCACHE_DEPEND, though a miss then costs 5% instead of 25%: it does
         # not see .incbin, and puts another kernel into bzImage
@@ -160,77 +144,76 @@ def environment():
         "KBUILD_BUILD_HOST": "build",
         "KBUILD_BUILD_VERSION": "1",
         "LC_ALL": "C",
-    })
-    return env
+    }
 
 
 def make_command(tree, out, *args, compiler="gcc"):
     """The make command line for an output directory below a tree."""
-    jobs = "-j%d" % (os.cpu_count() or 1)
-    return ["make", "-C", tree, "O=" + out, "CC=ccache " + compiler, jobs,
-            *args]
+    return ["make", "-C", tree, f"O={out}", f"CC=ccache {compiler}",
+            f"-j{os.cpu_count() or 1}", *args]
 
 
 def variant_command(variant, *args):
     """The make command line for a variant."""
     tree, _, _, targets = VARIANTS[variant]
-    gcc = "gcc"
-    if targets == PROCESS:
-        args = ("ARCH=um", *args)
-    else:
-        args = (*arch.MAKE, *args)
-        gcc = arch.CROSS + gcc
-    return make_command(tree, os.path.basename(output(variant)), *args,
+    own = ["ARCH=um"] if targets == PROCESS else arch.MAKE
+    gcc = "gcc" if targets == PROCESS else f"{arch.CROSS}gcc"
+    return make_command(tree, os.path.basename(output(variant)), *own, *args,
                         compiler=COMPILERS.get(variant, gcc))
 
 
 def quiet(command, what):
     """Run a short command, show its output only if it fails."""
-    done = subprocess.run(command, env=environment(), text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(command, env=environment(), text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
-        raise BuildError("%s failed:\n%s" % (what, done.stdout[-3000:]))
+        raise BuildError(f"{what} failed:\n{done.stdout[-3000:]}")
     return done.stdout
+
+
+def head_of(tree, what="HEAD"):
+    return quiet(["git", "-C", tree, "rev-parse", what], "git").strip()
 
 
 def ensure_checkout(tree, what):
     """Check a commit out beside the patched source; returns it."""
-    head = quiet(["git", "-C", TREE, "rev-parse", what], "git").strip()
+    head = head_of(TREE, what)
     name = os.path.basename(tree)
     if os.path.isdir(tree):
-        is_head = quiet(["git", "-C", tree, "rev-parse", "HEAD"], "git").strip()
-        if is_head != head:
+        if head_of(tree) != head:
             quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
-                  "checkout of " + name)
+                  f"checkout of {name}")
         return head
-    print("%s: checking out" % name, flush=True)
+    print(f"{name}: checking out", flush=True)
     quiet(["git", "-C", TREE, "worktree", "prune"], "git worktree")
     quiet(["git", "-C", TREE, "worktree", "add", "-q", "--detach", tree, head],
-          "checkout of " + name)
+          f"checkout of {name}")
     return head
+
+
+def is_stamped(path, wanted):
+    """Does this file say so already?"""
+    return os.path.exists(path) and Path(path).read_text(encoding="ascii") == wanted
 
 
 def ensure_baseline(tree):
     """An unpatched tree with the one patch of its name applied."""
     head = ensure_checkout(tree, "base")
-    patch = os.path.join(BASELINES, tree.rsplit("-", 1)[1] + ".patch")
-    with open(patch, "rb") as text:
-        wanted = "%s %s" % (head, hashlib.sha256(text.read()).hexdigest())
-    stamp = os.path.join(tree, "o-baseline")
-    if os.path.exists(stamp) and open(stamp, encoding="ascii").read() == wanted:
+    patch = Path(BASELINES, f"{tree.rsplit('-', 1)[1]}.patch")
+    wanted = f"{head} {hashlib.sha256(patch.read_bytes()).hexdigest()}"
+    stamp = Path(tree, "o-baseline")
+    if is_stamped(stamp, wanted):
         return
     quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
           "checkout of the base commit")
-    quiet(["git", "-C", tree, "apply", patch], "git apply " + patch)
-    with open(stamp, "w", encoding="ascii") as out:
-        out.write(wanted)
+    quiet(["git", "-C", tree, "apply", str(patch)], f"git apply {patch}")
+    stamp.write_text(wanted, encoding="ascii")
 
 
 def ensure_tree(variant):
     """The source of a variant; those of several share it."""
     tree = VARIANTS[variant][0]
-    with common.locked(str(env.BUILD / (".lock-" + os.path.basename(tree)))):
+    with common.locked(str(env.BUILD / f".lock-{os.path.basename(tree)}")):
         if tree == BASE:
             ensure_checkout(tree, "base")
         elif variant in COMMITS:
@@ -242,25 +225,20 @@ def ensure_tree(variant):
 def wanted_options(fragments):
     """The options that fragments set, the last one wins: {name: value}."""
     options = {}
-    for fragment in fragments:
-        with open(fragment, encoding="ascii") as lines:
-            for line in lines:
-                match = re.match(r"(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set",
-                                 line)
-                if match:
-                    options[match[1] or match[3]] = match[2] or "n"
+    for name in fragments:
+        for match in re.finditer(r"^(?:(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set)",
+                                 Path(name).read_text(encoding="ascii"), re.M):
+            options[match[1] or match[3]] = match[2] or "n"
     return options
 
 
 def check_config(path, options, known_missing):
     """Refuse to build a kernel that silently lacks what was asked for."""
-    with open(path, encoding="utf-8") as lines:
-        have = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", lines.read(), re.M))
+    have = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", Path(path).read_text(encoding="utf-8"), re.M))
     lost = [name for name, value in options.items()
             if have.get(name, "n") != value and name not in known_missing]
     if lost:
-        raise BuildError("options that this kernel does not take: "
-                         + " ".join(sorted(lost)))
+        raise BuildError(f"options that this kernel does not take: {' '.join(sorted(lost))}")
 
 
 def configure(variant):
@@ -268,15 +246,15 @@ def configure(variant):
     tree, fragments = VARIANTS[variant][0], fragments_of(variant)
     path = output(variant)
     os.makedirs(path, exist_ok=True)
-    text = b"".join(open(name, "rb").read() for name in fragments)
+    text = b"".join(Path(name).read_bytes() for name in fragments)
     digest = hashlib.sha256(text).hexdigest()
-    stamp = os.path.join(path, ".fragments")
-    if os.path.exists(stamp) and open(stamp, encoding="ascii").read() == digest:
+    stamp = Path(path, ".fragments")
+    if is_stamped(stamp, digest):
         return
-    print("%s: configuring" % variant, flush=True)
+    print(f"{variant}: configuring", flush=True)
+    config = f"{path}/.config"
     quiet(variant_command(variant, "tinyconfig"), "tinyconfig")
-    quiet(["sh", os.path.join(tree, "scripts/kconfig/merge_config.sh"), "-m",
-           "-O", path, os.path.join(path, ".config"), *fragments],
+    quiet(["sh", f"{tree}/scripts/kconfig/merge_config.sh", "-m", "-O", path, config, *fragments],
           "merge_config.sh")
     quiet(variant_command(variant, "olddefconfig"), "olddefconfig")
     lacks = []
@@ -285,10 +263,8 @@ def configure(variant):
         if tree != BATCHING:
             lacks += [name for name in wanted_options([*fragments, *KUNIT])
                       if "PLUG" in name or "KUNIT_TEST" in name]
-    check_config(os.path.join(path, ".config"), wanted_options(fragments),
-                 lacks)
-    with open(stamp, "w", encoding="ascii") as out_file:
-        out_file.write(digest)
+    check_config(config, wanted_options(fragments), lacks)
+    stamp.write_text(digest, encoding="ascii")
 
 
 class Progress:
@@ -300,24 +276,15 @@ class Progress:
 
     def __init__(self, what, path):
         self.what = what
-        with open(os.path.join(path, ".config"), "rb") as config:
-            key = hashlib.sha256(config.read()).hexdigest()
-        self.kept = os.path.join(CACHE, "steps", key[:16])
+        key = hashlib.sha256(Path(path, ".config").read_bytes()).hexdigest()
+        self.kept = Path(CACHE, "steps", key[:16])
         # autoconf.h is there once it is configured, this once it is being built
-        self.is_whole = not os.path.exists(
-            os.path.join(path, "include/generated/bounds.h"))
-        self.total = self.known() if self.is_whole else None
+        self.is_whole = not os.path.exists(f"{path}/include/generated/bounds.h")
+        is_known = self.is_whole and self.kept.exists()
+        self.total = self.kept.read_text(encoding="ascii").strip() if is_known else ""
         self.steps = 0
         self.doing = "make"
         self.start = time.monotonic()
-
-    def known(self):
-        """How many steps the last build from nothing took."""
-        try:
-            with open(self.kept, encoding="ascii") as steps:
-                return int(steps.read())
-        except (OSError, ValueError):
-            return None
 
     def step(self, line):
         """Count one line of make's, if it is a step."""
@@ -327,34 +294,36 @@ class Progress:
 
     def text(self, seconds):
         """For the clock."""
-        of = " of %d" % self.total if self.total else ""
-        return "%s: %d%s steps, %s, %d s" % (self.what, self.steps, of,
-                                             self.doing, seconds)
+        of = f" of {self.total}" if self.total else ""
+        return f"{self.what}: {self.steps}{of} steps, {self.doing}, {int(seconds)} s"
 
     def done(self):
         """The build succeeded: remember it, say how long it took, if that was
         long enough to matter."""
         if self.is_whole:
-            os.makedirs(os.path.dirname(self.kept), exist_ok=True)
-            with open(self.kept, "w", encoding="ascii") as out:
-                out.write("%d\n" % self.steps)
+            self.kept.parent.mkdir(parents=True, exist_ok=True)
+            self.kept.write_text(f"{self.steps}\n", encoding="ascii")
         seconds = time.monotonic() - self.start
         if seconds >= 5:
-            print("%s: built in %d s" % (self.what, seconds), flush=True)
+            print(f"{self.what}: built in {int(seconds)} s", flush=True)
 
 
-def run_make(command, log_name, progress):
-    """Run make, log all it prints, feed the progress; its exit status."""
-    with open(log_name, "w", encoding="utf-8") as log, \
-            common.clock(progress.text):
-        return common.run(
-            command, lambda line: (log.write(line), progress.step(line)),
-            env=environment())
+def make_logged(what, path, command, log_name):
+    """Run a make that builds in path: say how far it is, log all that it prints,
+    and show the end of that if it fails."""
+    progress = Progress(what, path)
+    with open(log_name, "w", encoding="utf-8") as log, common.clock(progress.text):
+        failed = common.run(command, lambda line: (log.write(line), progress.step(line)),
+                            env=environment())
+    if failed:
+        text = Path(log_name).read_text(encoding="utf-8")
+        raise BuildError(f"{text[-3000:]}\n{what} failed to build, see {log_name}")
+    progress.done()
 
 
 def differing(tree, other):
     """Files in which two source trees differ, what nobody committed as well."""
-    head = quiet(["git", "-C", tree, "rev-parse", "HEAD"], "git").strip()
+    head = head_of(tree)
     return {name for where in (tree, other) for name in quiet(
         ["git", "-C", where, "diff", "--name-only", head], "git").splitlines()}
 
@@ -363,12 +332,11 @@ def plant_seed(variant):
     """Start a first build from that of a tree which differs in few files."""
     tree, _, _, targets = VARIANTS[variant]
     near = SEEDS.get(variant)
-    if not near or os.path.exists(output(variant)) \
-            or not os.path.exists(image(near)):
+    if not near or os.path.exists(output(variant)) or not os.path.exists(image(near)):
         return
     build(near)
-    with common.locked(os.path.join(BUILD, ".lock-" + near)):
-        print("kernel %s: from %s" % (variant, near), flush=True)
+    with common.locked(f"{BUILD}/.lock-{near}"):
+        print(f"kernel {variant}: from {near}", flush=True)
         seed.plant(VARIANTS[near][0], tree,
                    [os.path.basename(output(name)) for name in (near, variant)],
                    differing(tree, VARIANTS[near][0]))
@@ -379,78 +347,59 @@ def plant_seed(variant):
 
 def build(variant):
     """Build one variant, if need be; returns its output directory."""
-    # two tests that want the same kernel must not build it twice at once
-    with common.locked(os.path.join(BUILD, ".lock-" + variant)):
-        return build_locked(variant)
-
-
-def build_locked(variant):
-    """The build itself."""
-    tree, _, _, targets = VARIANTS[variant]
-    if OFF in VARIANTS[variant][2]:
-        with open(OFF, "w", encoding="ascii") as fragment:
-            fragment.write("# CONFIG_BLK_PLUG_POLICY is not set\n"
-                           "# CONFIG_BLK_PLUG_STAT is not set\n")
-    ensure_tree(variant)
-    plant_seed(variant)
-    configure(variant)
+    fragments, targets = VARIANTS[variant][2:]
     path = output(variant)
-    log = os.path.join(BUILD, "kernel-%s.log" % variant)
-    progress = Progress("kernel " + variant, path)
-    if run_make(variant_command(variant, *targets), log, progress):
-        with open(log, encoding="utf-8") as text:
-            tail = text.read()[-3000:]
-        raise BuildError("%s\nkernel %s failed to build, see %s"
-                         % (tail, variant, log))
-    progress.done()
+    # two tests that want the same kernel must not build it twice at once
+    with common.locked(f"{BUILD}/.lock-{variant}"):
+        if OFF in fragments:
+            Path(OFF).write_text("# CONFIG_BLK_PLUG_POLICY is not set\n"
+                                 "# CONFIG_BLK_PLUG_STAT is not set\n", encoding="ascii")
+        ensure_tree(variant)
+        plant_seed(variant)
+        configure(variant)
+        make_logged(f"kernel {variant}", path, variant_command(variant, *targets),
+                    f"{BUILD}/kernel-{variant}.log")
     return path
 
 
 def module_source(source, where):
     """A directory of links to the sources of a module: make's argument that
     builds it there. Kernels before 6.13 do not know MO= for that."""
-    for path in (glob.glob(source + "/**/*.[ch]", recursive=True)
-                 + [source + "/Makefile"]):
-        link = os.path.join(where, os.path.relpath(path, source))
-        os.makedirs(os.path.dirname(link), exist_ok=True)
-        if not os.path.exists(link):
-            if os.path.lexists(link):   # the source was elsewhere
-                os.unlink(link)
-            os.symlink(path, link)
-    return "M=" + where
+    for path in glob.glob(f"{source}/**/*.[ch]", recursive=True) + [f"{source}/Makefile"]:
+        link = Path(where, os.path.relpath(path, source))
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            link.unlink(missing_ok=True)    # the source was elsewhere
+            link.symlink_to(path)
+    return f"M={where}"
 
 
 def model(variant):
     """Build the model SSD for a kernel built already; the .ko files, in the
     order to load them."""
-    where = os.path.join(output(variant), "model")
-    with common.locked(os.path.join(BUILD, ".lock-model")):
+    where = f"{output(variant)}/model"
+    with common.locked(f"{BUILD}/.lock-model"):
         quiet(variant_command(variant, module_source(MODEL, where), "modules"),
-              "ssd_model for the %s kernel" % variant)
-    return [os.path.join(output(variant), "lib/kunit/kunit.ko")] + [
-        os.path.join(where, name + ".ko")
-        for name in ("ssd_model", "ssd_model_kunit")]
+              f"ssd_model for the {variant} kernel")
+    return [f"{output(variant)}/lib/kunit/kunit.ko",
+            *(f"{where}/{name}.ko" for name in ("ssd_model", "ssd_model_kunit"))]
 
 
 def xfs(variant):
     """Build XFS as a module, for a kernel built already, none of which has it:
     it would be a quarter of each.  The path of the .ko file."""
-    where = os.path.join(output(variant), "xfs")
-    with common.locked(os.path.join(BUILD, ".lock-xfs")), common.clock(
-            lambda seconds: "XFS for the %s kernel, %d s" % (variant, seconds)):
-        source = os.path.join(VARIANTS[variant][0], "fs/xfs")
-        quiet(variant_command(variant, module_source(source, where),
-                              "CONFIG_XFS_FS=m", "modules"),
-              "XFS for the %s kernel" % variant)
-    return os.path.join(where, "xfs.ko")
+    where, what = f"{output(variant)}/xfs", f"XFS for the {variant} kernel"
+    with common.locked(f"{BUILD}/.lock-xfs"), common.clock(lambda s: f"{what}, {int(s)} s"):
+        source = f"{VARIANTS[variant][0]}/fs/xfs"
+        quiet(variant_command(variant, module_source(source, where), "CONFIG_XFS_FS=m",
+                              "modules"), what)
+    return f"{where}/xfs.ko"
 
 
 def main():
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser("kernel.py", description=__doc__.split("\n", 1)[0])
     parser.add_argument("variant", nargs="+", choices=sorted(VARIANTS))
-    with common.program("kernel.py", BuildError,
-                        advice="; run it again to go on"):
+    with common.program("kernel.py", BuildError, advice="; run it again to go on"):
         for variant in parser.parse_args().variant:
             build(variant)
 

@@ -2,49 +2,79 @@
 # SPDX-License-Identifier: GPL-2.0
 """Packages of the patched kernel and of its tools, as .deb or .rpm.
 
-The kernel's own targets build its packages (bindeb-pkg, binrpm-pkg). They go
-to build/deb or build/rpm; objects lie below, a directory per flavour.
+The kernel's own targets build its packages (bindeb-pkg, binrpm-pkg), and
+tools/block/Makefile that of the tools. They go to build/deb or build/rpm;
+objects lie below, a directory per flavour.
 """
 import argparse
-import glob
+import lzma
 import os
 import re
 import shutil
+import subprocess
+from pathlib import Path
 
+from scripts import common, kernel
 from scripts.kbuild import arch
-from scripts import common
-from scripts.packaging import debian
-from scripts import kernel
-from scripts.packaging import tools_package
 from scripts.series.env import BASE, shown
 
-PACKAGING = tools_package.PACKAGING
-POLICY = os.path.join(PACKAGING, "policy.config")
-LEAN = [os.path.join(PACKAGING, "lean.config"),
-        os.path.join(PACKAGING, "lean-%s.config" % arch.DEBIAN)]
-BUILDING = os.path.join(PACKAGING, "build.config")
-CLOUD = "usr/src/linux-config-{0}/config.{1}_none_cloud-{1}.xz".format(
-    BASE, arch.DEBIAN)
+TOOLS = f"{kernel.ROOT}/tools/block"
+NAME = "plug-policy-tools"
+PACKAGING = f"{TOOLS}/packaging"
+POLICY = f"{PACKAGING}/policy.config"
+LEAN = [f"{PACKAGING}/lean.config", f"{PACKAGING}/lean-{arch.DEBIAN}.config"]
+BUILDING = f"{PACKAGING}/build.config"
 FLAVOURS = ["lean", "cloud"]
+# Debian's for clouds, where source.sh puts it
+CLOUD = f"{kernel.CACHE}/{BASE}-config.{arch.DEBIAN}_none_cloud-{arch.DEBIAN}.xz"
 
+DEB_OPTIONS = ["KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=plug_policy series",
+               "DEBEMAIL=plug-policy@example.invalid", "DEB_BUILD_OPTIONS=terse"]
 # Headers come with programs that build modules, and those for another processor
 # want its OpenSSL to link.
-CROSS = ["DPKG_FLAGS=-Ppkg.linux-upstream.nokernelheaders"] \
-    if arch.IS_ARM64 else []
+if arch.IS_ARM64:
+    DEB_OPTIONS.append("DPKG_FLAGS=-Ppkg.linux-upstream.nokernelheaders")
+# Neither the builder's name nor the hour of the build, and nothing compressed
+# or compiled once more.
+RPM_OPTIONS = " ".join(f"--define='{name}'" for name in (
+    "_buildhost build", "__os_install_post %{nil}",
+    "use_source_date_epoch_as_buildtime 1", "clamp_mtime_to_source_date_epoch 1"))
 
 # What kbuild makes besides, and nobody should install: the headers of the C
-# library are those of Debian's kernel.
+# library are those of Debian's kernel. rpmbuild builds below the objects,
+# dpkg-buildpackage beside them.
 WANTED = {"deb": ["linux-image-*.deb", "linux-headers-*.deb"],
-          "rpm": ["rpmbuild/RPMS/*/kernel-[0-9]*.rpm"]}
+          "rpm": ["o/rpmbuild/RPMS/*/kernel-[0-9]*.rpm"]}
+
+# lintian on what is no part of Debian, and on kbuild, which has modules below
+# /lib: a link to usr/lib since Debian 13
+NOT_OURS = ["initial-upload-closes-no-bugs", "aliased-location"]
+
+
+def tools(form):
+    """The package of the tools, in build/deb or build/rpm; its path."""
+    where = Path(kernel.BUILD, form)
+    where.mkdir(parents=True, exist_ok=True)
+    with common.locked(f"{where}/tools.lock"):
+        kernel.quiet(["make", "-C", TOOLS, form, f"OUT={where}"],
+                     f"make -C tools/block {form}")
+        return str(next(where.glob(f"{NAME}[-_]*.{form}")))
 
 
 def revision():
     """Of packages: how many commits we have, so that apt sees an upgrade."""
     try:
-        return kernel.quiet(["git", "-C", kernel.ROOT, "rev-list", "--count",
-                             "HEAD"], "git rev-list").strip()
+        return kernel.quiet(["git", "-C", kernel.ROOT, "rev-list", "--count", "HEAD"],
+                            "git rev-list").strip()
     except kernel.BuildError:       # no checkout
         return "1"
+
+
+def cloud_config(path):
+    source = ["sh", f"{kernel.ROOT}/scripts/source.sh", "--config", arch.DEBIAN]
+    if subprocess.run(source, check=False).returncode:
+        raise kernel.BuildError("Debian's configuration for clouds cannot be had, see above")
+    path.write_bytes(lzma.decompress(Path(CLOUD).read_bytes()))
 
 
 class Flavour:
@@ -52,100 +82,83 @@ class Flavour:
 
     def __init__(self, name, form):
         self.config = None if name in FLAVOURS else os.path.abspath(name)
-        self.name = os.path.basename(name)
         if self.config and not os.path.isfile(self.config):
-            raise kernel.BuildError(
-                "no flavour '%s': accepted are %s, or a configuration file"
-                % (name, " and ".join(FLAVOURS)))
+            raise kernel.BuildError(f"no flavour '{name}': accepted are "
+                                    f"{' and '.join(FLAVOURS)}, or a configuration file")
         # what a kernel's release and a package's name may have
-        self.name = re.sub(r"[^a-z0-9.+]+", "-", self.name.lower()).strip("-.")
+        self.name = re.sub(r"[^a-z0-9.+]+", "-", os.path.basename(name).lower()).strip("-.")
         self.form = form
-        self.top = os.path.join(kernel.BUILD, form, BASE + "-" + self.name)
-        self.out = os.path.join(self.top, "o")
-        self.local = "-plug-policy-" + self.name
+        self.top = Path(kernel.BUILD, form, f"{BASE}-{self.name}")
+        self.out = self.top / "o"
+        self.local = f"-plug-policy-{self.name}"
 
     def make(self, *args):
         """The command line of make. Host programs go into a package, where
         nobody strips them later."""
-        return kernel.make_command(
-            kernel.TREE, self.out, "HOSTLDFLAGS=-s",
-            "LOCALVERSION=" + self.local, *arch.MAKE, *args,
-            compiler=arch.CROSS + "gcc")
+        return kernel.make_command(kernel.TREE, str(self.out), "HOSTLDFLAGS=-s",
+                                   f"LOCALVERSION={self.local}", *arch.MAKE, *args,
+                                   compiler=f"{arch.CROSS}gcc")
+
+    def say(self, target):
+        """The last word of what a target of make prints."""
+        return kernel.quiet(self.make("-s", target), target).split()[-1]
 
     def fragments(self):
         """Makes .config what the flavour starts from; what it adds."""
-        path = os.path.join(self.out, ".config")
-        if self.config:
-            shutil.copyfile(self.config, path)
-        elif self.name == "cloud":
-            debian.cloud_config(CLOUD, path)
-        else:
+        if not self.config and self.name == "lean":
             kernel.quiet(self.make("tinyconfig"), "tinyconfig")
             return [kernel.CONFIG, *LEAN, POLICY]
+        if self.config:
+            shutil.copyfile(self.config, self.out / ".config")
+        else:
+            cloud_config(self.out / ".config")
         return [POLICY]
 
     def configure(self):
-        """The flavour's configuration with the options on."""
-        print("%s: configuring" % self.name, flush=True)
-        os.makedirs(self.out, exist_ok=True)
+        print(f"{self.name}: configuring", flush=True)
+        self.out.mkdir(parents=True, exist_ok=True)
         fragments = self.fragments()
-        path = os.path.join(self.out, ".config")
-        kernel.quiet(["sh", kernel.TREE + "/scripts/kconfig/merge_config.sh",
-                      "-m", "-O", self.out, path, *fragments, BUILDING],
-                     "merge_config.sh")
+        path = f"{self.out}/.config"
+        kernel.quiet(["sh", f"{kernel.TREE}/scripts/kconfig/merge_config.sh", "-m",
+                      "-O", str(self.out), path, *fragments, BUILDING], "merge_config.sh")
         kernel.quiet(self.make("olddefconfig"), "olddefconfig")
         kernel.check_config(path, kernel.wanted_options(fragments), [])
 
     def release(self):
         """Of the kernel, as in uname -r."""
-        return kernel.quiet(self.make("-s", "kernelrelease"),
-                            "kernelrelease").split()[-1]
+        return self.say("kernelrelease")
 
     def targets(self):
         """make's, with who makes the package and which version it has."""
-        version = kernel.quiet(self.make("-s", "kernelversion"),
-                               "kernelversion").split()[-1]
         if self.form == "rpm":
-            return ["binrpm-pkg", "RPMOPTS=" + " ".join(tools_package.RPM_OPTIONS)]
-        name, mail = tools_package.AUTHOR
-        return ["bindeb-pkg", *CROSS,
-                "KDEB_PKGVERSION=%s+plugpolicy-%s" % (version, revision()),
-                "KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=" + name,
-                "DEBEMAIL=" + mail, "DEB_BUILD_OPTIONS=terse"]
+            return ["binrpm-pkg", f"RPMOPTS={RPM_OPTIONS}"]
+        version = f"{self.say('kernelversion')}+plugpolicy-{revision()}"
+        return ["bindeb-pkg", f"KDEB_PKGVERSION={version}", *DEB_OPTIONS]
 
     def build(self):
         """Build the packages; their paths where they are collected."""
-        log = self.top + ".log"
         for old in self.built():
-            os.unlink(old)
-        what = "kernel %s (%s)" % (self.name, self.form)
-        progress = kernel.Progress(what, self.out)
-        if kernel.run_make(self.make(*self.targets()), log, progress):
-            with open(log, encoding="utf-8") as text:
-                raise kernel.BuildError("%s\n%s failed to build, see %s" % (
-                    text.read()[-3000:], what, log))
-        progress.done()
+            old.unlink()
+        kernel.make_logged(f"kernel {self.name} ({self.form})", str(self.out),
+                           self.make(*self.targets()), f"{self.top}.log")
         return [self.keep(path) for path in self.built()]
 
     def keep(self, path):
         """Move a package to where they are collected, in place of an older
         one; where it is then."""
-        name, mark, _ = os.path.basename(path).partition("_")
-        where = os.path.join(kernel.BUILD, self.form)
-        for old in glob.glob(os.path.join(where, name + mark + "*.deb")):
-            os.unlink(old)
-        return shutil.move(path, os.path.join(where, os.path.basename(path)))
+        name, mark, _ = path.name.partition("_")
+        where = self.top.parent
+        for old in where.glob(f"{name}{mark}*.deb"):
+            old.unlink()
+        return str(path.replace(where / path.name))
 
     def built(self):
         """What kbuild has left."""
-        # rpmbuild builds below the objects, dpkg-buildpackage beside them
-        top = self.out if self.form == "rpm" else self.top
-        return [path for pattern in WANTED[self.form]
-                for path in sorted(glob.glob(os.path.join(top, pattern)))]
+        return [path for pattern in WANTED[self.form] for path in sorted(self.top.glob(pattern))]
 
     def packages(self):
         """Configures and builds; the packages' paths."""
-        with common.locked(self.top + ".lock"):
+        with common.locked(f"{self.top}.lock"):
             self.configure()
             return self.build()
 
@@ -153,10 +166,8 @@ class Flavour:
 def lint_errors(text):
     """Of what lintian says, the errors that count; of our own package the
     warnings, too."""
-    which = r"(?:E: [^:]+|W: %s): (\S+)" % tools_package.NAME
-    return [line for line in text.splitlines()
-            if (match := re.match(which, line))
-            and match[1] not in tools_package.NOT_OURS]
+    found = re.findall(rf"^((?:E: [^:]+|W: {NAME}): (\S+).*)$", text, re.M)
+    return [line for line, tag in found if tag not in NOT_OURS]
 
 
 def lint(packages):
@@ -166,28 +177,26 @@ def lint(packages):
         return False
     # not by --suppress-tags: each version refuses tags that it does not know
     errors = lint_errors(kernel.quiet(
-        ["lintian", "--fail-on", "none", "--allow-root", *packages],
-        "lintian"))
+        ["lintian", "--fail-on", "none", "--allow-root", *packages], "lintian"))
     if errors:
         raise kernel.BuildError("lintian:\n" + "\n".join(errors))
     print("lintian: no errors")
     return True
 
 
+FLAVOUR_HELP = {"default": "lean", "metavar": "lean|cloud|FILE", "help": "small, for virtual "
+                "machines; Debian's configuration for clouds; a configuration of yours [lean]"}
+
+
 def main():
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser("packages.py", description=__doc__.split("\n", 1)[0])
     parser.add_argument("form", choices=["deb", "rpm"])
-    parser.add_argument(
-        "--flavour", default="lean", metavar="lean|cloud|FILE",
-        help="small, for virtual machines; Debian's configuration for clouds; "
-        "a configuration of yours [lean]")
-    parser.add_argument("--tools", action="store_true",
-                        help="only the package of the tools")
+    parser.add_argument("--flavour", **FLAVOUR_HELP)
+    parser.add_argument("--tools", action="store_true", help="only the package of the tools")
     args = parser.parse_args()
     with common.program("packages.py", kernel.BuildError, OSError,
                         advice="; run it again to go on"):
-        made = [tools_package.build(args.form)]
+        made = [tools(args.form)]
         if not args.tools:
             made += Flavour(args.flavour, args.form).packages()
         if args.form == "deb":

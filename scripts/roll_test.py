@@ -7,20 +7,17 @@ The emulated disk's doorbells are expensive, as each leaves the guest; so
 "never", which rings one per request, does harm.
 """
 import argparse
-import os
 import socket
-import sys
 import tempfile
+from pathlib import Path
 
 from lab.qemu import guest
 from scripts import kernel
-from scripts.checks import laboratory
+from scripts.checks import laboratory, tap
 from scripts.stick import image as stick
-from scripts.checks import tap
 
-OUT = os.path.join(kernel.BUILD, "roll-test")
-UDEVD = "/usr/lib/systemd/systemd-udevd"
-UDEVADM = "/usr/bin/udevadm"
+OUT = f"{kernel.BUILD}/roll-test"
+UDEV = ("/usr/lib/systemd/systemd-udevd", "/usr/bin/udevadm")
 # A subsystem with one controller.  The second one is plugged in later, by the
 # PCIe port itself: the kernel of the guest knows no other way.
 SHARED = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
@@ -32,40 +29,24 @@ SHARED = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
 SECOND = "device_add nvme,id=second,serial=plugroll,subsys=subsys0,bus=port1\n"
 
 
-def tools():
-    """plugroll and what it runs with, for a guest."""
-    return (*laboratory.python_files(), *guest.into(
-        "", os.path.join(laboratory.TOOLS, "plugroll"),
-        os.path.join(laboratory.TOOLS, "plugtools"),
-        os.path.join(kernel.ROOT, "scripts/checks/plugroll_guest.sh"),
-        guest.TAP))
-
-
-def udev():
-    """udevd, with the libraries that the loader would give it."""
-    found = guest.libraries(UDEVD, UDEVADM)[0]
-    return tuple("%s:%s" % (path, path) for path in (UDEVD, UDEVADM, *found))
-
-
-def can_run_udev():
-    """Whether the kernel with multipath has what udevd wants."""
-    with open(os.path.join(kernel.output(stick.NAME), ".config"),
-              encoding="ascii") as config:
-        return "CONFIG_INOTIFY_USER=y\n" in config
+def run(variant, name, *files, **how):
+    """plugroll_guest.sh's part of that name, with plugroll; the boot.Result."""
+    tools = guest.into("", f"{laboratory.TOOLS}/plugroll", f"{laboratory.TOOLS}/plugtools",
+                       f"{kernel.ROOT}/scripts/checks/plugroll_guest.sh", guest.TAP)
+    return guest.run(variant, f"{OUT}/{name}", f"sh /plugroll_guest.sh {name} >&3\n", name=name,
+                     files=(*laboratory.python_files(), *tools, *files), accel="tcg",
+                     timeout=900, mem=1536, **how)
 
 
 def run_load():
-    """A disk of its own, and a load; the boot.Result."""
-    return guest.run(
-        "patched", os.path.join(OUT, "load"),
-        "sh /plugroll_guest.sh load >&3\n", name="load", files=tools(),
-        accel="tcg", timeout=900, mem=1536)
+    """A disk of its own, and a load."""
+    return run("patched", "load")
 
 
 def run_paths():
     """A disk with two paths, the second of which comes when asked for."""
     with tempfile.TemporaryDirectory() as place:
-        monitor = os.path.join(place, "monitor")
+        monitor = f"{place}/monitor"
 
         def plug_in(_name):
             with socket.socket(socket.AF_UNIX) as connection:
@@ -74,13 +55,11 @@ def run_paths():
                 connection.sendall(SECOND.encode())
                 connection.recv(4096)
 
-        return guest.run(
-            stick.NAME, os.path.join(OUT, "paths"),
-            "sh /plugroll_guest.sh paths >&3\n", name="paths",
-            files=(*tools(), *udev()), accel="tcg", timeout=900, mem=1536,
-            disks=(), append="nvme_core.multipath=Y", on_mark=plug_in,
-            devices=(*SHARED, "-monitor", "unix:%s,server=on,wait=off"
-                     % guest.boot.quote(monitor)))
+        return run(stick.NAME, "paths",
+                   *(f"{path}:{path}" for path in (*UDEV, *guest.libraries(*UDEV)[0])),
+                   disks=(), append="nvme_core.multipath=Y", on_mark=plug_in,
+                   devices=(*SHARED, "-monitor",
+                            f"unix:{guest.boot.quote(monitor)},server=on,wait=off"))
 
 
 def note(report, name, result):
@@ -90,32 +69,26 @@ def note(report, name, result):
         if line.startswith("#"):
             print(line)
     for test, status in results:
-        report.take("%s: %s" % (name, test), status, "see " + result.log)
-    report.check(result.status == "pass" and results, name + ": guest",
-                 "%s; see %s" % (result.reason, result.log))
+        report.take(f"{name}: {test}", status, f"see {result.log}")
+    report.check(result.status == "pass" and results, f"{name}: guest",
+                 f"{result.reason}; see {result.log}")
 
 
 def main():
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
+    parser = argparse.ArgumentParser("roll_test.py", description=__doc__.split("\n\n", 1)[0])
     runs = {"load": (run_load, "patched"), "paths": (run_paths, stick.NAME)}
     parser.add_argument("--only", choices=runs, help="just this one")
-    parser.add_argument("--built", action="store_true",
-                        help="with the kernels that are there")
+    parser.add_argument("--built", action="store_true", help="with the kernels that are there")
     args = parser.parse_args()
     report = tap.Report()
-    for name, (run, variant) in runs.items():
+    for name, (boot, variant) in runs.items():
         if args.only in (None, name):
             with report.must(name, *guest.ERRORS):
                 if not args.built:
                     kernel.build(variant)
-                if name == "paths" and not can_run_udev():
-                    report.skip(name, "udevd wants CONFIG_INOTIFY_USER, which "
-                                "scripts/stick/stick.config does not set")
-                    continue
-                note(report, name, run())
+                note(report, name, boot())
     report.exit()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# source.sh [--refuse VERSION]: makes sure that build/cache holds the kernel
-# source as Debian ships it: linux-source-$KVER.tar.xz, and its Debian version
-# beside it.
+# source.sh [--refuse VERSION | --config ARCH]: makes sure that build/cache holds
+# the kernel source as Debian ships it: linux-source-$KVER.tar.xz, and its Debian
+# version beside it; or Debian's configuration for clouds, of amd64 or arm64.
 #
 # What a suite offers is taken, so that point releases are used; once no suite
 # has the package, or has one that does not take the series (--refuse), the
@@ -23,13 +23,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=${PLUG_POLICY_ROOT:-$(dirname "$here")}
 KVER=${KVER:-7.3}
 cache=${PLUG_POLICY_BUILD:-$root/build}/cache
-package=linux-source-$KVER
-tarball=$cache/$package.tar.xz
-version=$cache/$package.version
-refused=$cache/$package.refused
 apt=$cache/apt-$KVER
 security=${DEBIAN_SECURITY:-http://security.debian.org/debian-security}
 helper=/usr/lib/apt/apt-helper
+
+# want PACKAGE ARCHITECTURE MEMBER FILE: what is to be had, of which package's
+# /usr/src, and where in the cache
+want() {
+	package=$1 of=$2 member=$3 kept=$cache/$4
+	version=${kept%.tar.xz}.version refused=${kept%.tar.xz}.refused
+}
 
 archive() {
 	case $1 in
@@ -45,7 +48,7 @@ fails() {
 
 # The version that a suite offers, as its file name has it.
 offered() {
-	sed -n "s/^'.*' ${package}_\([^ ]*\)_all\.deb .*/\1/p" "$apt/log" |
+	sed -n "s/^'.*' ${package}_\([^ ]*\)_$of\.deb .*/\1/p" "$apt/log" |
 		sed 's/%3a/:/g'
 }
 
@@ -79,7 +82,7 @@ download() {
 
 # pool AREA: the pinned version, wherever no suite lists it any more
 pool() {
-	deb=$apt/${package}_${pinned}_all.deb
+	deb=$apt/${package}_${pinned}_$of.deb
 	url=$1/main/l/linux/${deb##*/}
 	step "download $url"
 	private_apt "$helper" download-file "$url" "$deb" "SHA256:$sha256" \
@@ -91,16 +94,16 @@ reason() {
 		tail -n 1 "$apt/log"
 }
 
-# The tarball is renamed last: where it is, all of it is.
+# The file is renamed last: where it is, all of it is.
 unpack() {
-	step "take $package.tar.xz out of ${1##*/}"
+	step "take ${member##*/} out of ${1##*/}"
 	rm -rf "$apt/unpacked"
 	dpkg-deb -x "$1" "$apt/unpacked" || {
 		rm -rf "$1" "$apt/unpacked"
 		die "${1##*/} is damaged and was removed; run this again"
 	}
 	dpkg-deb -f "$1" Version >"$version"
-	mv "$apt/unpacked/usr/src/$package.tar.xz" "$tarball"
+	mv "$apt/unpacked/usr/src/$member" "$kept"
 	rm -rf "$1" "$apt/unpacked"
 	step "have $package $(cat "$version")"
 }
@@ -122,14 +125,14 @@ fetch() {
 		! try pool "$where" || return 0
 	done
 	die "cannot get $package; tried$tried
-Where a Linux $KVER source tree is at hand, name it: KSRC=<dir> (only read)"
+Mend that, $otherwise"
 }
 
 # A version that does not take the series is not tried again.
 refuse() {
 	[ "$1" != "$pinned" ] || die "$1 is the version that the series is for"
 	is_refused "$1" || echo "$1 $(series_sum)" >>"$refused"
-	rm -f "$version" "$tarball"
+	rm -f "$version" "$kept"
 }
 
 [ -r "$root/patches/$KVER/source" ] || die "KVER=$KVER: no series is for that;" \
@@ -137,17 +140,25 @@ refuse() {
 suites="" pinned="" sha256=""
 # shellcheck source=/dev/null
 . "$root/patches/$KVER/source"
+otherwise="or set KSRC=<dir> to a Linux $KVER source tree, which is only read"
+want "linux-source-$KVER" all "linux-source-$KVER.tar.xz" "linux-source-$KVER.tar.xz"
 case ${1:-} in
 --refuse) refuse "${2:?wanted is a version}" ;;
+--config)
+	architecture=${2:?wanted is amd64 or arm64} config=config.$2_none_cloud-$2.xz
+	want "linux-config-$KVER" "$2" "linux-config-$KVER/$config" "$KVER-$config"
+	apt=$apt-$2 otherwise="or take a configuration file: FLAVOUR=<file>"
+	eval "sha256=\$config_sha256_$2"
+	;;
 "")
 	[ -z "${KSRC:-}" ] || PYTHONPATH="$here/.." exec python3 -m scripts.series ksrc --ksrc "$KSRC"
 	;;
-*) die "'$1' is unknown; accepted: --refuse VERSION" ;;
+*) die "'$1' is unknown; accepted: --refuse VERSION, --config ARCH" ;;
 esac
-[ ! -s "$version" ] || [ ! -s "$tarball" ] || exit 0
-make_apt "or set KSRC=<dir> to a Linux $KVER source tree"
+[ ! -s "$version" ] || [ ! -s "$kept" ] || exit 0
+make_apt "$otherwise"
 exec 9>"$apt/lock"
 flock 9		# of two at a time, the second finds what the first has fetched
-[ ! -s "$version" ] || [ ! -s "$tarball" ] || exit 0
+[ ! -s "$version" ] || [ ! -s "$kept" ] || exit 0
 fetch
 unpack "$deb"

@@ -164,14 +164,8 @@ def configure():
 
 def compile_kernel(what):
     """Run make; what it says is kept."""
-    log = os.path.join(kernel.BUILD, "kernel-native.log")
-    progress = kernel.Progress("kernel native %s" % what,
-                               os.path.join(TREE, OUT))
-    if kernel.run_make(make("linux"), log, progress):
-        with open(log, encoding="utf-8") as text:
-            raise kernel.BuildError("%s\nkernel native %s failed to build, "
-                                    "see %s" % (text.read()[-3000:], what, log))
-    progress.done()
+    kernel.make_logged(f"kernel native {what}", f"{TREE}/{OUT}", make("linux"),
+                       f"{kernel.BUILD}/kernel-native.log")
 
 
 def keep(key):

@@ -15,13 +15,13 @@ IS_ARM64 = NAME == "arm64"
 DEBIAN = "arm64" if IS_ARM64 else "amd64"     # as Debian calls it
 CROSS = "aarch64-linux-gnu-" if IS_ARM64 else ""
 # What kbuild is told besides
-MAKE = ["ARCH=arm64", "CROSS_COMPILE=" + CROSS] if IS_ARM64 else []
+MAKE = ["ARCH=arm64", f"CROSS_COMPILE={CROSS}"] if IS_ARM64 else []
 IMAGE = "arch/arm64/boot/Image" if IS_ARM64 else "arch/x86/boot/bzImage"
 
 # Logs and results of arm64 lie apart; source trees are shared.
 BUILD = str(env.BUILD / "arm64" if IS_ARM64 else env.BUILD)
 ROOT = str(env.TOP / "cache/arm64/root")
-LIBRARIES = ROOT + "/usr/lib/aarch64-linux-gnu"
+LIBRARIES = f"{ROOT}/usr/lib/aarch64-linux-gnu"
 PATHS = ["usr/bin", "bin", "usr/sbin", "sbin"]
 
 
@@ -31,27 +31,26 @@ class ArchError(Exception):
 
 def output(name):
     """A kernel's output directory, where x86_64 has it under this name."""
-    return name + "-arm64" if IS_ARM64 else name
+    return f"{name}-arm64" if IS_ARM64 else name
 
 
 @functools.cache
 def root():
     """Debian's programs for arm64, unpacked; fetched if need be."""
-    script = os.path.join(env.ROOT, "scripts/fetch_arm64.sh")
-    if subprocess.run(["sh", script], check=False).returncode:
+    if subprocess.run(["sh", env.ROOT / "scripts/fetch_arm64.sh"], check=False).returncode:
         raise ArchError("the programs for arm64 cannot be had, see above")
     return ROOT
 
 
 def gcc():
     """The compiler of programs for guests, with its first arguments."""
-    return [CROSS + "gcc", "--sysroot=" + root()] if IS_ARM64 else ["gcc"]
+    return [f"{CROSS}gcc", f"--sysroot={root()}"] if IS_ARM64 else ["gcc"]
 
 
 def find(name, path=None):
     """A program's file for guests; None if there is none."""
     if IS_ARM64:
-        path = ":".join(os.path.join(root(), part) for part in PATHS)
+        path = ":".join(f"{root()}/{part}" for part in PATHS)
     return shutil.which(name, path=path)
 
 
@@ -60,38 +59,32 @@ def in_guest(path):
     return path.removeprefix(ROOT) if IS_ARM64 else path
 
 
+def said_by(*command, **env_too):
+    """What a program prints of files that it may not know."""
+    return subprocess.run(command, env={**os.environ, **env_too}, check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
 def needed(path):
     """What a program or library for arm64 names: its loader, libraries."""
-    said = subprocess.run(["readelf", "-Wdl", path], check=False, text=True,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL).stdout
-    return re.findall(r"(?:interpreter: |\(NEEDED\).*\[)([^]]+)\]", said)
+    return re.findall(r"(?:interpreter: |\(NEEDED\).*\[)([^]]+)\]",
+                      said_by("readelf", "-Wdl", path))
 
 
 def cross_libraries(programs):
-    """As host_libraries(), for arm64, whose loader does not run here."""
+    """As libraries(), for arm64, whose loader does not run here."""
     found, lacking, left = set(), set(), list(programs)
     while left:
         for name in needed(left.pop()):
             # Some lie deeper, where a RUNPATH leads to.
-            paths = glob.glob(ROOT + name if "/" in name else
-                              LIBRARIES + "/**/" + name, recursive=True)
+            paths = glob.glob(ROOT + name if "/" in name else f"{LIBRARIES}/**/{name}",
+                              recursive=True)
             if not paths:
                 lacking.add(name)
             elif paths[0] not in found:
                 found.add(paths[0])
                 left.append(paths[0])
     return sorted(found), sorted(lacking)
-
-
-def host_libraries(programs, **variables):
-    """(what the host's loader gives programs, names of what it lacks)"""
-    said = subprocess.run(["ldd", *programs],
-                          env={**os.environ, **variables}, check=False,
-                          text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL).stdout
-    return (sorted(set(re.findall(r"(/\S+) \(0x", said))),
-            re.findall(r"(\S+) => not found", said))
 
 
 def libraries(*programs, **variables):
@@ -101,4 +94,6 @@ def libraries(*programs, **variables):
     """
     if IS_ARM64:
         return cross_libraries(programs)
-    return host_libraries(programs, **variables)
+    said = said_by("ldd", *programs, **variables)
+    return (sorted(set(re.findall(r"(/\S+) \(0x", said))),
+            re.findall(r"(\S+) => not found", said))

@@ -8,6 +8,7 @@ and the files in which the trees differ a later one.
 import os
 import shutil
 import time
+from pathlib import Path
 
 
 def dated(path, date):
@@ -18,11 +19,9 @@ def dated(path, date):
 def own_paths(path, there, here):
     """In the notes of the build's tools, which name their sources by absolute
     path, the name of the new tree."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    if there + "/" in text:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace(there + "/", here + "/"))
+    text = path.read_text(encoding="utf-8")
+    if f"{there}/" in text:
+        path.write_text(text.replace(f"{there}/", f"{here}/"), encoding="utf-8")
 
 
 def plant(there, here, out, differing):
@@ -31,21 +30,18 @@ def plant(there, here, out, differing):
 
     there, here: the source trees; out: (directory there, directory here).
     """
-    source, target = (os.path.join(*pair) for pair in zip((there, here), out))
-    partial = target + ".partial"
+    target = Path(here, out[1])
+    partial = Path(f"{target}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(source, partial, symlinks=True,
+    shutil.copytree(Path(there, out[0]), partial, symlinks=True,
                     ignore=shutil.ignore_patterns(".fragments"))
     date = time.time_ns()
-    for top, dirs, names in os.walk(partial):
-        for name in names + dirs:
-            path = os.path.join(top, name)
-            if name.endswith((".cmd", ".d")):
-                own_paths(path, there, here)
-            dated(path, date)
+    for path in partial.rglob("*"):
+        if path.suffix in (".cmd", ".d"):
+            own_paths(path, there, here)
+        dated(path, date)
     for name in differing:
-        path = os.path.join(here, name)
-        if os.path.lexists(path):
+        if os.path.lexists(Path(here, name)):
             # no time may pass for a clock that is coarse
-            dated(path, max(time.time_ns(), date + 1000000))
-    os.rename(partial, target)
+            dated(Path(here, name), max(time.time_ns(), date + 1000000))
+    partial.rename(target)

@@ -1,61 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0
 """What kernel.py says while it builds."""
-import os
-import tempfile
-import unittest
-from unittest import mock
+from pathlib import Path
+
+import pytest
 
 from scripts import kernel
 
-MAKE = ["make: Entering directory\n", "  CC      block/a.o\n",
-        "  LD      vmlinux.o\n"]
+MAKE = ["make: Entering directory\n", "  CC      block/a.o\n", "  LD      vmlinux.o\n"]
 
 
-class Progress(unittest.TestCase):
-    """How far a build is."""
+@pytest.fixture(name="build")
+def make_build(tmp_path, monkeypatch):
+    """A build of a configuration, in a directory that has these files besides
+    those that configuring leaves"""
+    monkeypatch.setattr(kernel, "CACHE", str(tmp_path / "cache"))
 
-    def setUp(self):
-        top = tempfile.TemporaryDirectory()
-        self.addCleanup(top.cleanup)
-        self.top = top.name
-        cache = mock.patch.object(kernel, "CACHE", top.name + "/cache")
-        cache.start()
-        self.addCleanup(cache.stop)
+    def build(number, config, *files):
+        top = tmp_path / str(number)
+        for name in ("include/generated/autoconf.h", *files):
+            Path(top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).touch()
+        (top / ".config").write_text(config)
+        progress = kernel.Progress("kernel x", str(top))
+        for line in MAKE:
+            progress.step(line)
+        return progress
+    return build
 
-    def build(self, config, *files):
-        """A build of a configuration, in a directory that has these files
-        besides those that configuring leaves."""
-        with tempfile.TemporaryDirectory(dir=self.top) as path:
-            for name, text in ((".config", config),
-                               ("include/generated/autoconf.h", ""),
-                               *((name, "") for name in files)):
-                name = os.path.join(path, name)
-                os.makedirs(os.path.dirname(name), exist_ok=True)
-                with open(name, "w", encoding="ascii") as out:
-                    out.write(text)
-            progress = kernel.Progress("kernel x", path)
-            for line in MAKE:
-                progress.step(line)
-            return progress
 
-    def test_first(self):
-        """What nobody knows is not said."""
-        self.assertEqual(self.build("A=y").text(7),
-                         "kernel x: 2 steps, LD vmlinux.o, 7 s")
+def test_what_nobody_knows_is_not_said(build):
+    assert build(1, "A=y").text(7.9) == "kernel x: 2 steps, LD vmlinux.o, 7 s"
 
-    def test_again(self):
-        """The same configuration takes as many steps; another one does not."""
-        self.build("A=y").done()
-        self.assertEqual(self.build("A=y").text(7),
-                         "kernel x: 2 of 2 steps, LD vmlinux.o, 7 s")
-        self.assertNotIn("of", self.build("B=y").text(7))
 
-    def test_part(self):
-        """A build that goes on where another ended knows nothing, and leaves
-        no number that would be too small."""
-        part = self.build("A=y", "include/generated/bounds.h")
-        part.done()
-        self.assertNotIn("of", self.build("A=y").text(7))
-        self.build("A=y").done()
-        self.assertNotIn("of", self.build(
-            "A=y", "include/generated/bounds.h").text(7))
+def test_the_same_configuration_takes_as_many_steps(build):
+    build(1, "A=y").done()
+    assert build(2, "A=y").text(7) == "kernel x: 2 of 2 steps, LD vmlinux.o, 7 s"
+    assert "of" not in build(3, "B=y").text(7)
+
+
+def test_a_build_that_goes_on_knows_nothing(build):
+    """And leaves no number that would be too small."""
+    build(1, "A=y", "include/generated/bounds.h").done()
+    assert "of" not in build(2, "A=y").text(7)
+    build(3, "A=y").done()
+    assert "of" not in build(4, "A=y", "include/generated/bounds.h").text(7)

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what the packages hold, without a kernel."""
-import os
+"""Packages, without a kernel: whether the manual knows what the programs take,
+what of lintian's counts, and what the kernel's packages are called."""
 import re
 import subprocess
-import tempfile
-import unittest
+from pathlib import Path
 
-from scripts import kernel
-from scripts import packages
-from scripts.packaging import tools_package
+import pytest
 
+from scripts import kernel, packages
 
-def read(*parts):
-    """A file of ours."""
-    with open(os.path.join(*parts), encoding="utf-8") as file:
-        return file.read()
+TOOLS = Path(packages.TOOLS)
 
 
 def options(text):
@@ -22,56 +17,50 @@ def options(text):
     return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
 
 
-class Manual(unittest.TestCase):
-    """The pages know what the programs take."""
-
-    def compare(self, program, page, verbs=()):
-        said = "".join(subprocess.run(
-            [os.path.join(tools_package.TOOLS, program), *words, "--help"],
-            text=True, check=True, stdout=subprocess.PIPE).stdout
-                       for words in [()] + [(verb,) for verb in verbs])
-        text = read(tools_package.TOOLS, "man", page)
-        # another program's, in bold, as in ".B plugbench --restore"
-        others = r"^\.B (?!%s)plug.*" % re.escape(program)
-        self.assertEqual(options(said) - {"--"},
-                         options(re.sub(others, "", text, flags=re.M)))
-
-    def test_plugstat(self):
-        self.compare("plugstat", "plugstat.8")
-
-    def test_plugbench(self):
-        self.compare("plugbench", "plugbench.8")
-
-    def test_plugroll(self):
-        self.compare("plugroll", "plugroll.8",
-                     ("list", "try", "keep", "undo", "apply"))
-
-    def test_plugtrace(self):
-        self.compare("plugtrace-perf", "plugtrace.8")
+@pytest.mark.parametrize("program, page, verbs", [
+    ("plugstat", "plugstat", []), ("plugbench", "plugbench", []),
+    ("plugroll", "plugroll", ["list", "try", "keep", "undo", "apply"]),
+    ("plugtrace-perf", "plugtrace", [])])
+def test_manual(program, page, verbs):
+    said = "".join(subprocess.run([TOOLS / program, *words, "--help"], text=True, check=True,
+                                  stdout=subprocess.PIPE).stdout
+                   for words in [[], *([verb] for verb in verbs)])
+    text = (TOOLS / f"man/{page}.8").read_text(encoding="utf-8")
+    # another program's, in bold, as in ".B plugbench --restore"
+    text = re.sub(rf"^\.B (?!{program})plug.*", "", text, flags=re.M)
+    assert options(said) - {"--"} == options(text)
 
 
-class Lintian(unittest.TestCase):
-    """Which of its errors count."""
-
-    def test_errors(self):
-        """kbuild's modules lie where Debian 13 has a link; the rest is ours."""
-        ours = ["E: plug-policy-tools: missing-dependency-on-libc [usr/bin/x]",
-                "W: plug-policy-tools: no-manual-page [usr/bin/x]"]
-        self.assertEqual(packages.lint_errors(
-            "W: linux-image: no-manual-page [x]\n"
-            "E: linux-image: aliased-location [lib/]\n" + "\n".join(ours)),
-                         ours)
+def test_lintian():
+    """kbuild's modules lie where Debian 13 has a link; the rest is ours."""
+    ours = ["E: plug-policy-tools: missing-dependency-on-libc [usr/bin/x]",
+            "W: plug-policy-tools: no-manual-page [usr/bin/x]"]
+    assert packages.lint_errors("\n".join(["W: linux-image: no-manual-page [x]",
+                                           "E: linux-image: aliased-location [lib/]",
+                                           *ours])) == ours
 
 
-class Package(unittest.TestCase):
-    """The names of the kernel's."""
+def test_flavour_of_a_file(tmp_path):
+    file = tmp_path / "x_My.config"
+    file.touch()
+    assert packages.Flavour(str(file), "deb").local == "-plug-policy-x-my.config"
 
-    def test_flavour_of_a_file(self):
-        with tempfile.NamedTemporaryFile(suffix="_My.config") as file:
-            flavour = packages.Flavour(file.name, "deb")
-        self.assertRegex(flavour.local, "^-plug-policy-[a-z0-9.+-]*-my.config$")
 
-    def test_unknown_flavour(self):
-        with self.assertRaisesRegex(kernel.BuildError,
-                                    "accepted are lean and cloud"):
-            packages.Flavour("fat", "deb")
+def test_unknown_flavour():
+    with pytest.raises(kernel.BuildError, match="accepted are lean and cloud"):
+        packages.Flavour("fat", "deb")
+
+
+def test_collected(tmp_path, monkeypatch):
+    """A package takes the place of an older one, and of no other flavour's."""
+    monkeypatch.setattr(kernel, "BUILD", str(tmp_path))
+    flavour = packages.Flavour("lean", "deb")
+    flavour.top.mkdir(parents=True)
+    for name in ("linux-image-7.3-lean_1_amd64.deb", "linux-image-7.3-lean-too_1_amd64.deb"):
+        (tmp_path / "deb" / name).touch()
+    (flavour.top / "linux-image-7.3-lean_2_amd64.deb").touch()
+    (flavour.top / "linux-libc-dev_2_amd64.deb").touch()
+    kept = [flavour.keep(path) for path in flavour.built()]
+    assert kept == [f"{tmp_path}/deb/linux-image-7.3-lean_2_amd64.deb"]
+    assert sorted(path.name for path in (tmp_path / "deb").glob("*.deb")) == [
+        "linux-image-7.3-lean-too_1_amd64.deb", "linux-image-7.3-lean_2_amd64.deb"]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """seed.py: what a make does in a build that was started from another one."""
-import os
 import subprocess
-import tempfile
 import time
-import unittest
+
+import pytest
 
 from scripts.kbuild import seed
 
@@ -14,91 +13,69 @@ out/%.o: %.c
 """
 
 
-class Planting(unittest.TestCase):
-    """Two trees of two files, of which one differs."""
+def make(tree):
+    """The objects that a make built."""
+    (tree / "made").unlink(missing_ok=True)
+    subprocess.run(["make", "-s", "-C", tree], check=True)
+    return (tree / "made").read_text().split() if (tree / "made").exists() else []
 
-    def setUp(self):
-        top = tempfile.TemporaryDirectory()
-        self.addCleanup(top.cleanup)
-        self.there = self.tree(top.name, "there", "as there")
-        self.make(self.there)
-        # as it is in fact: the second tree is younger than the first build
-        time.sleep(0.01)
-        self.here = self.tree(top.name, "there-too", "as here")
 
-    def tree(self, top, name, text):
-        """A source tree."""
-        path = os.path.join(top, name)
-        os.mkdir(path)
-        for file, said in (("Makefile", MAKEFILE), ("a.c", "same"),
-                           ("b.c", text)):
-            self.write(os.path.join(path, file), said)
-        return path
+@pytest.fixture(name="trees")
+def two_trees(tmp_path):
+    """Two trees of two files, of which one differs; the first is built."""
+    found = []
+    for name, text in (("there", "as there"), ("there-too", "as here")):
+        tree = tmp_path / name
+        tree.mkdir()
+        for file, said in (("Makefile", MAKEFILE), ("a.c", "same"), ("b.c", text)):
+            (tree / file).write_text(said)
+        found.append(tree)
+        if name == "there":
+            make(tree)
+            # as it is in fact: the second tree is younger than the first build
+            time.sleep(0.01)
+    return found
 
-    @staticmethod
-    def write(path, text):
-        """A file."""
-        with open(path, "w", encoding="ascii") as file:
-            file.write(text)
 
-    @staticmethod
-    def read(*path):
-        """What a file holds."""
-        with open(os.path.join(*path), encoding="ascii") as file:
-            return file.read()
+def plant(there, here, differing=("b.c", "not-here.c")):
+    seed.plant(str(there), str(here), ("out", "out"), differing)
 
-    def make(self, tree):
-        """The objects that a make built."""
-        made = os.path.join(tree, "made")
-        if os.path.exists(made):
-            os.unlink(made)
-        subprocess.run(["make", "-s", "-C", tree], check=True)
-        return self.read(made).split() if os.path.exists(made) else []
 
-    def plant(self, differing=("b.c", "not-here.c")):
-        """Start the build of the second tree from the first."""
-        seed.plant(self.there, self.here, ("out", "out"), differing)
+def test_only_what_differs_is_built(trees):
+    """The rest is copied, although the sources are younger."""
+    plant(*trees)
+    here = trees[1]
+    assert make(here) == ["out/b.o"]
+    assert [(here / "out" / name).read_text() for name in ("a.o", "b.o")] == ["same", "as here"]
+    assert make(here) == []
 
-    def test_only_what_differs_is_built(self):
-        """The rest is copied, although the sources are younger."""
-        self.plant()
-        self.assertEqual(self.make(self.here), ["out/b.o"])
-        self.assertEqual(self.read(self.here, "out/a.o"), "same")
-        self.assertEqual(self.read(self.here, "out/b.o"), "as here")
-        self.assertEqual(self.make(self.here), [])
 
-    def test_without_it_all_is_built(self):
-        """So the test above can fail."""
-        self.assertEqual(self.make(self.here), ["out/a.o", "out/b.o"])
+def test_without_it_all_is_built(trees):
+    assert make(trees[1]) == ["out/a.o", "out/b.o"]
 
-    def test_a_difference_not_told_is_lost(self):
-        """Who plants must name them all."""
-        self.plant(())
-        self.assertEqual(self.make(self.here), [])
 
-    def test_names_of_the_tree(self):
-        """Notes of the build name the new tree, other files stay."""
-        for name in (".a.o.cmd", "a.txt"):
-            self.write(os.path.join(self.there, "out", name),
-                       "%s/a.c %s-too/b.c" % (self.there, self.there))
-        self.plant()
-        self.assertEqual(self.read(self.here, "out/.a.o.cmd"),
-                         "%s/a.c %s-too/b.c" % (self.here, self.there))
-        self.assertIn(self.there + "/a.c", self.read(self.here, "out/a.txt"))
+def test_a_difference_not_told_is_lost(trees):
+    plant(*trees, ())
+    assert make(trees[1]) == []
 
-    def test_configured_anew(self):
-        """What kernel.py notes of the options is of the other tree."""
-        self.write(os.path.join(self.there, "out/.fragments"), "x")
-        self.plant()
-        self.assertFalse(os.path.exists(os.path.join(self.here,
-                                                     "out/.fragments")))
 
-    def test_what_was_interrupted_is_no_build(self):
-        """A half of a copy has another name, and is made again."""
-        os.mkdir(os.path.join(self.here, "out.partial"))
-        self.write(os.path.join(self.here, "out.partial/c.o"), "half")
-        self.plant()
-        self.assertEqual(sorted(os.listdir(os.path.join(self.here, "out"))),
-                         ["a.o", "b.o"])
-        self.assertFalse(os.path.exists(os.path.join(self.here,
-                                                     "out.partial")))
+def test_names_of_the_tree(trees):
+    """Notes of the build name the new tree, other files stay."""
+    there, here = trees
+    for name in (".a.o.cmd", "a.txt"):
+        (there / "out" / name).write_text(f"{there}/a.c {there}-too/b.c")
+    plant(there, here)
+    assert (here / "out/.a.o.cmd").read_text() == f"{here}/a.c {there}-too/b.c"
+    assert f"{there}/a.c" in (here / "out/a.txt").read_text()
+
+
+def test_what_is_not_copied(trees):
+    """What kernel.py notes of the options is of the other tree; and half a copy has
+    another name, and is made again."""
+    there, here = trees
+    (there / "out/.fragments").write_text("x")
+    (here / "out.partial").mkdir()
+    (here / "out.partial/c.o").write_text("half")
+    plant(there, here)
+    assert sorted(path.name for path in (here / "out").iterdir()) == ["a.o", "b.o"]
+    assert not (here / "out.partial").exists()
