@@ -2,9 +2,12 @@
 """source.sh and setup.sh: what they take, and what they leave alone."""
 import hashlib
 import os
+import re
 import subprocess
 import tempfile
 import unittest
+
+import pytest
 
 from scripts import kernel
 
@@ -39,92 +42,95 @@ def run(script, *args, **env):
     return done.returncode, done.stdout
 
 
-class Source(unittest.TestCase):
+class Archive:
     """A mirror whose suites have nothing; what is in the pool?"""
 
-    def setUp(self):
-        if not os.path.exists(KEYRING):
-            self.skipTest("debian-archive-keyring is not installed")
-        top = tempfile.TemporaryDirectory()
-        self.addCleanup(top.cleanup)
-        self.root = os.path.join(top.name, "root")
-        self.mirror = os.path.join(top.name, "mirror")
-        os.makedirs(self.mirror)
-        self.url = "file://" + self.mirror
+    def __init__(self, top):
+        self.root, self.mirror = top / "root", top / "mirror"
+        self.cache = self.root / "build/cache"
+        self.mirror.mkdir()
         self.pin("0" * 64)
 
     def pin(self, sha256):
-        """The series is for a package with this sum."""
-        write(os.path.join(self.root, "patches/7.3/source"),
-              "suites=none\npinned=%s\nsha256=%s\n" % (PINNED, sha256))
+        """The series is for packages with this sum."""
+        write(self.root / "patches/7.3/source",
+              f"suites=none\npinned={PINNED}\nsha256={sha256}\nconfig_sha256_arm64={sha256}\n")
 
-    def deb(self, where):
-        """A package like Debian's, in a directory of the mirror; its sum."""
-        tree = os.path.join(self.root, "deb")
-        write(tree + "/usr/src/%s.tar.xz" % PACKAGE, "source")
-        write(tree + "/DEBIAN/control",
-              "Package: %s\nVersion: %s\nArchitecture: all\n"
-              "Maintainer: nobody <n@example.invalid>\nDescription: test\n"
-              % (PACKAGE, PINNED))
-        path = os.path.join(self.mirror, where, "main/l/linux",
-                            "%s_%s_all.deb" % (PACKAGE, PINNED))
-        os.makedirs(os.path.dirname(path))
-        subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree,
-                        path], stdout=subprocess.DEVNULL, check=True)
-        with open(path, "rb") as data:
-            return hashlib.sha256(data.read()).hexdigest()
+    def deb(self, where, member="linux-source-7.3.tar.xz", package=PACKAGE, of="all"):
+        """A package like Debian's, in a directory of the mirror; the series is for it."""
+        tree = self.root / "deb"
+        write(tree / "usr/src" / member, "source")
+        write(tree / "DEBIAN/control", f"Package: {package}\nVersion: {PINNED}\nArchitecture: "
+              f"{of}\nMaintainer: nobody <n@example.invalid>\nDescription: test\n")
+        path = self.mirror / where / f"main/l/linux/{package}_{PINNED}_{of}.deb"
+        path.parent.mkdir(parents=True)
+        subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree, path],
+                       stdout=subprocess.DEVNULL, check=True)
+        self.pin(hashlib.sha256(path.read_bytes()).hexdigest())
 
     def source(self, *args, **env):
         """source.sh, with this mirror."""
-        return run("source.sh", *args, PLUG_POLICY_ROOT=self.root,
-                   PLUG_POLICY_BUILD=os.path.join(self.root, "build"),
-                   DEBIAN_MIRROR=self.url + "/debian",
-                   DEBIAN_SECURITY=self.url + "/security", **env)
+        return run("source.sh", *args, PLUG_POLICY_ROOT=str(self.root),
+                   PLUG_POLICY_BUILD=str(self.root / "build"),
+                   DEBIAN_MIRROR=f"file://{self.mirror}/debian",
+                   DEBIAN_SECURITY=f"file://{self.mirror}/security", **env)
 
-    def have(self):
-        """The version in the cache."""
-        return read(self.root, "build/cache", PACKAGE + ".version").strip()
 
-    def test_the_pool_has_what_no_suite_lists(self):
-        """The pinned package is taken from either archive's pool; that of
-        security has a level more."""
-        self.pin(self.deb("security/pool/updates"))
-        status, text = self.source()
-        self.assertEqual(status, 0, text)
-        self.assertEqual(self.have(), PINNED)
-        self.assertEqual(read(self.root, "build/cache", PACKAGE + ".tar.xz"),
-                         "source")
-        self.assertEqual(self.source(), (0, ""), "downloaded once more")
+@pytest.fixture(name="archive")
+def make_archive(tmp_path):
+    if not os.path.exists(KEYRING):
+        pytest.skip("debian-archive-keyring is not installed")
+    return Archive(tmp_path)
 
-    def test_another_package_of_that_name(self):
-        """A wrong sum is refused, and nothing is kept."""
-        self.deb("debian/pool")
-        status, text = self.source()
-        self.assertEqual(status, 1, text)
-        for word in ("download none", "pool " + self.url, "KSRC"):
-            self.assertIn(word, text)
-        self.assertFalse(os.path.exists(
-            os.path.join(self.root, "build/cache", PACKAGE + ".tar.xz")))
 
-    def test_a_refused_version_goes(self):
-        """What does not take the series makes room for what does."""
-        self.pin(self.deb("debian/pool"))
-        cache = os.path.join(self.root, "build/cache", PACKAGE)
-        write(cache + ".version", "7.3.9-1\n")
-        write(cache + ".tar.xz", "newer")
-        self.assertEqual(self.source(), (0, ""))
-        status, text = self.source("--refuse", "7.3.9-1")
-        self.assertEqual(status, 0, text)
-        self.assertEqual(self.have(), PINNED)
-        self.assertRegex(read(cache + ".refused"), "^7.3.9-1 [0-9a-f]{16}\n$")
-        status, text = self.source("--refuse", PINNED)
-        self.assertEqual(status, 1, text)
+@pytest.mark.parametrize("args, of, package, member, kept", [
+    ([], "all", PACKAGE, f"{PACKAGE}.tar.xz", f"{PACKAGE}.tar.xz"),
+    (["--config", "arm64"], "arm64", "linux-config-7.3",
+     "linux-config-7.3/config.arm64_none_cloud-arm64.xz",
+     "7.3-config.arm64_none_cloud-arm64.xz")])
+def test_the_pool_has_what_no_suite_lists(archive, args, of, package, member, kept):
+    """The pinned package is taken from either archive's pool; that of security has a
+    level more."""
+    archive.deb("security/pool/updates", member, package, of)
+    status, text = archive.source(*args)
+    assert status == 0, text
+    assert (archive.cache / kept).read_text() == "source"
+    version = archive.cache / (kept.removesuffix(".tar.xz") + ".version")
+    assert version.read_text().strip() == PINNED
+    assert archive.source(*args) == (0, ""), "downloaded once more"
 
-    def test_a_kernel_without_a_series(self):
-        """It says which there are."""
-        status, text = self.source(KVER="5.4")
-        self.assertEqual(status, 1, text)
-        self.assertIn("accepted: 7.3", text)
+
+def test_another_package_of_that_name(archive):
+    """A wrong sum is refused, and nothing is kept."""
+    archive.deb("debian/pool")
+    archive.pin("0" * 64)
+    status, text = archive.source()
+    assert status == 1, text
+    for word in ("download none", f"pool file://{archive.mirror}", "KSRC"):
+        assert word in text
+    assert not list(archive.cache.glob(f"{PACKAGE}*"))
+
+
+def test_a_refused_version_goes(archive):
+    """What does not take the series makes room for what does."""
+    archive.deb("debian/pool")
+    version = archive.cache / f"{PACKAGE}.version"
+    write(version, "7.3.9-1\n")
+    write(archive.cache / f"{PACKAGE}.tar.xz", "newer")
+    assert archive.source() == (0, "")
+    status, text = archive.source("--refuse", "7.3.9-1")
+    assert status == 0, text
+    assert version.read_text().strip() == PINNED
+    refused = (archive.cache / f"{PACKAGE}.refused").read_text()
+    assert re.fullmatch("7.3.9-1 [0-9a-f]{16}\n", refused)
+    assert archive.source("--refuse", PINNED)[0] == 1
+
+
+@pytest.mark.parametrize("args, env, accepted", [
+    ([], {"KVER": "5.4"}, "accepted: 7.3"), (["--all"], {}, "accepted: --refuse")])
+def test_what_source_refuses(archive, args, env, accepted):
+    status, text = archive.source(*args, **env)
+    assert status == 1 and accepted in text
 
 
 class Setup(unittest.TestCase):
