@@ -1,241 +1,265 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The USB stick's shell functions, on a made-up machine.
+"""What runs on the USB stick, on a made-up machine.
 
-A machine that refuses to protect a disk cannot be emulated: there a blockdev
-that refuses takes the place of the real one.
+A machine that refuses to protect a disk cannot be emulated: there the kernel's word
+on what is read-only is made up, too.
 """
-import functools
 import os
-import subprocess
-import tempfile
-import unittest
+import shutil
+import sys
 
-from lab.qemu import guest
-from scripts.stick import image as stick
+import pytest
 
-# What stands in for programs that change the machine. ROOT/refuses names the
-# devices that cannot be set read-only, ROOT/forgets those that only pretend.
-FAKES = {
-    "blockdev": """\
-name=${2##*/}
-case $1 in
---setro)
-    grep -qsx "$name" "$ROOT/refuses" && exit 1
-    echo 1 >"$ROOT/ro/$name" ;;
---setrw) echo 0 >"$ROOT/ro/$name" ;;
---getro)
-    grep -qsx "$name" "$ROOT/forgets" && { echo 0; exit; }
-    cat "$ROOT/ro/$name" ;;
-esac
-""",
-    "mount": """\
-for dir; do part=$last last=$dir; done
-echo "$*" >>"$ROOT/mounts"
-case $* in *remount*) exit ;; esac
-cp "$ROOT/content/${part##*/}/"* "$dir"
-""",
-    "umount": "rm -f \"$1\"/*\n",
-}
+from scripts.stick.booted import bench, disks, report, run, talk
 
 
-class Machine:
-    """A directory that the stick's shell functions take for the machine."""
+class Machine(disks.Disks):
+    """refuses: devices that cannot be set read-only; forgets: those that only
+    pretend; calls: what was set, in order; mounts: the options of each mount"""
 
     def __init__(self, root):
         self.root = root
-        for name in ("sys/block", "dev", "state", "stick", "mnt", "ro", "bin",
-                     "sys/class/dmi/id", "tmp/out"):
-            os.makedirs(os.path.join(root, name))
+        for name in ("sys/block", "dev", "mnt", "tmp"):
+            (root / name).mkdir(parents=True)
         self.write("stick/id", "plug_policy-1\n")
-        for name, text in FAKES.items():
-            self.write("bin/" + name, text)
+        super().__init__(str(root))
+        self.read_only, self.refuses, self.forgets = set(), set(), set()
+        self.calls, self.mounts = [], []
 
     def write(self, name, text):
-        """A file of the machine's."""
-        path = os.path.join(self.root, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        guest.boot.write_text(path, text)
-
-    def read(self, name):
-        """The same, or nothing."""
-        return guest.boot.read_text(os.path.join(self.root, name))
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     def disk(self, name, hidden=0, **partitions):
         """A disk with partitions {name: its name in the table}."""
-        where = "sys/block/%s/" % name
-        self.write(where + "hidden", "%d\n" % hidden)
-        self.write(where + "device/model", "MODEL\n")
+        top = f"sys/block/{name}"
+        self.write(f"{top}/hidden", f"{hidden}\n")
+        self.write(f"{top}/device/model", "MODEL\n")
         for part, label in partitions.items():
-            self.write(where + part + "/partition", "1\n")
-            self.write(where + part + "/uevent", "PARTNAME=%s\n" % label)
-        for one in (name, *partitions):
-            self.write("ro/" + one, "0\n")
+            self.write(f"{top}/{part}/partition", "1\n")
+            self.write(f"{top}/{part}/uevent", f"PARTNAME={label}\n")
 
-    def shell(self, code):
-        """Run the stick's functions; (exit code, output)."""
-        sources = "".join(". %s/%s.sh\n" % (stick.HERE, name) for name in (
-            "disks", "talk", "report", "bench"))
-        # Functions, since busybox prefers its own programs to those in PATH.
-        sources += "".join("%s() { sh $ROOT/bin/%s \"$@\"; }\n" % (name, name)
-                           for name in FAKES)
-        done = subprocess.run(
-            ["busybox", "sh", "-c", sources + code], check=False, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, cwd=self.root, timeout=60, env={
-                "ROOT": self.root, "STATE": self.root + "/state",
-                "PATH": os.environ["PATH"]})
-        return done.returncode, done.stdout
+    def flag(self, name, value=None):
+        if value is not None:
+            self.calls.append((name, value))
+            if value and name in self.refuses:
+                raise OSError("refused")
+            (self.read_only.add if value else self.read_only.discard)(name)
+        return name in self.read_only and name not in self.forgets
 
-    def is_read_only(self, *names):
-        """Whether all of these are."""
-        return all(self.read("ro/" + name) == "1\n" for name in names)
-
-
-def made_up(test):
-    """Give a test a machine."""
-    @functools.wraps(test)
-    def run(self):
-        with tempfile.TemporaryDirectory() as root:
-            test(self, Machine(root))
-    return run
+    def run(self, program, *args):
+        """mount and umount"""
+        where = self.root / "mnt"
+        if program == "umount":
+            shutil.rmtree(where)
+            where.mkdir()
+            return True
+        self.mounts.append(args[-3])
+        if "remount" not in args[-3]:
+            shutil.copytree(self.root / "content" / os.path.basename(args[-2]), where,
+                            dirs_exist_ok=True)
+        return True
 
 
-class Functions(unittest.TestCase):
-    """What they do to its disks, and what they say."""
+@pytest.fixture(name="machine")
+def make_machine(tmp_path, monkeypatch):
+    machine = Machine(tmp_path)
+    monkeypatch.setattr(disks, "run", machine.run)
+    return machine
 
-    @made_up
-    def test_protects_all(self, machine):
-        """Every disk, with its partitions, but no hidden path."""
-        machine.disk("nvme0n1", nvme0n1p1="root")
-        machine.disk("nvme1c1n1", hidden=1)
-        machine.disk("sda", sda1="photos")
-        machine.shell("protect; protect")
-        assert machine.is_read_only("nvme0n1", "nvme0n1p1", "sda", "sda1")
-        assert machine.read("state/read-only") == "nvme0n1\n"
-        assert not machine.read("state/left")
 
-    @made_up
-    def test_leaves_alone(self, machine):
-        """It refuses, or forgets, or its partition refuses."""
-        for number in range(4):
-            name = "nvme%dn1" % number
-            machine.disk(name, **{name + "p1": "root"})
-        machine.write("refuses", "nvme1n1\nnvme3n1p1\n")
-        machine.write("forgets", "nvme2n1\n")
-        machine.shell("protect; rm $ROOT/refuses $ROOT/forgets; protect")
-        assert machine.read("state/read-only") == "nvme0n1\n"
-        assert machine.read("state/left").splitlines() == [
-            "nvme%d" % number + "n1: cannot be set read-only"
-            for number in (1, 2, 3)]
+@pytest.fixture(name="its")
+def make_report(machine):
+    return report.Report(machine, talk.Consoles(str(machine.root)), str(machine.root))
 
-    @made_up
-    def test_asks_again(self, machine):
-        """A disk that was protected, and no longer is, is not measured."""
-        machine.disk("nvme0n1")
-        code, _ = machine.shell(
-            "plugbench() { echo >$ROOT/measured; }; protect; "
-            "echo 0 >$ROOT/ro/nvme0n1; measure nvme0n1")
-        assert not code and not machine.read("measured")
-        assert machine.read("state/left") == (
-            "nvme0n1: is no longer read-only\n")
 
-    @made_up
-    def test_finds_stick(self, machine):
-        """By its name, never on NVMe; nothing else becomes writable."""
-        machine.disk("nvme0n1", nvme0n1p2="plug_policy-1")
-        machine.disk("sda", sda2="plug_policy-12")
-        machine.disk("sdb", sdb1="plug_policy-boot", sdb2="plug_policy-1")
-        machine.write("content/sdb2/plug-policy.id", "plug_policy-1\n")
-        code, _ = machine.shell("protect; mount_stick $ROOT/mnt && protect")
-        assert not code and machine.read("mnt/plug-policy.id")
-        assert machine.read("state/stick") == "sdb\n"
-        assert machine.is_read_only("nvme0n1", "nvme0n1p2", "sda", "sda2",
-                                    "sdb1")
-        assert not machine.is_read_only("sdb")
-        assert not machine.is_read_only("sdb2")
+# --- disks -------------------------------------------------------------------
 
-    @made_up
-    def test_refuses_other_stick(self, machine):
-        """One that has the name, but is another after all."""
-        machine.disk("sda", sda2="plug_policy-1")
-        machine.write("content/sda2/plug-policy.id", "plug_policy-2\n")
-        code, _ = machine.shell("protect; mount_stick $ROOT/mnt")
-        assert code and not machine.read("mnt/plug-policy.id")
-        assert machine.is_read_only("sda", "sda2")
-        assert not machine.read("state/stick")
-        assert " ro," in machine.read("mounts")
-        assert ",rw," not in machine.read("mounts"), "another stick was writable"
+def test_protects_all(machine):
+    """Every disk, with its partitions, but no hidden path."""
+    machine.disk("nvme0n1", nvme0n1p1="root")
+    machine.disk("nvme1c1n1", hidden=1)
+    machine.disk("sda", sda1="photos")
+    machine.protect()
+    machine.protect()
+    assert machine.read_only == {"nvme0n1", "nvme0n1p1", "sda", "sda1"}
+    assert machine.measured == ["nvme0n1"] and not machine.left
 
-    @made_up
-    def test_protects_first(self, machine):
-        """A late disk is protected before the stick is writable."""
-        machine.disk("nvme0n1")
-        machine.disk("sdb", sdb2="plug_policy-1")
-        machine.write("content/sdb2/plug-policy.id", "plug_policy-1\n")
-        machine.shell("STICK=$ROOT/mnt; blockdev() { "
-                      "echo $* >>$ROOT/calls; "
-                      "sh $ROOT/bin/blockdev \"$@\"; }; settled")
-        calls = machine.read("calls").splitlines()
-        late = calls.index("--setro %s/dev/nvme0n1" % machine.root)
-        assert late < calls.index("--setrw %s/dev/sdb" % machine.root), calls
 
-    @made_up
-    def test_forgets_typed_ahead(self, machine):
-        """What was typed before the plan was shown does not answer it."""
-        machine.shell("mkfifo dev/tty9; exec 3<>dev/tty9; echo 1 >&3; "
-                      "CONSOLES=tty9; drain; ask 2 >answer")
-        assert not machine.read("answer"), machine.read("answer")
+def test_leaves_alone(machine):
+    """It refuses, or forgets, or its partition refuses; and is not asked again."""
+    for number in range(4):
+        machine.disk(f"nvme{number}n1", **{f"nvme{number}n1p1": "root"})
+    machine.refuses, machine.forgets = {"nvme1n1", "nvme3n1p1"}, {"nvme2n1"}
+    machine.protect()
+    machine.refuses, machine.forgets = set(), set()
+    machine.protect()
+    assert machine.measured == ["nvme0n1"]
+    assert machine.left == dict.fromkeys(["nvme1n1", "nvme2n1", "nvme3n1"],
+                                         "cannot be set read-only")
 
-    @made_up
-    def test_removes_serials(self, machine):
-        """What identifies goes, wherever it is; what is no number stays."""
-        machine.write("sys/class/nvme/nvme0/serial", "S.1/A*[x]23 \n")
-        machine.write("sys/class/dmi/id/board_serial", "Default string\n")
-        machine.write("sys/class/dmi/id/chassis_serial", "   \n\n")
-        machine.write("sys/class/dmi/id/product_serial", "0\n")
-        machine.write("sys/class/nvme/nvme1/serial", "ABCDEF12            \n")
-        machine.write("sys/class/nvme/nvme2/serial", "ABCDEF12-345\n")
-        machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\n"
-                      "ABCDEF12-345 ABCDEF12\n")
-        machine.shell("new_run; save a")
-        assert machine.read("mnt/run-1/a") == (
-            "x(removed)y 100 Default string\n(removed) (removed)\n")
 
-    @made_up
-    def test_keeps_reports(self, machine):
-        """Each run has a directory of its own."""
-        machine.shell("new_run")
-        machine.shell("new_run")
-        assert sorted(os.listdir(machine.root + "/mnt")) == ["run-1", "run-2"]
+def test_asks_again(machine, its):
+    """A disk that was protected, and no longer is, is not measured."""
+    machine.disk("nvme0n1")
+    machine.protect()
+    machine.read_only.clear()
+    bench.Bench(its, "short").measure("nvme0n1")
+    assert machine.left == {"nvme0n1": "is no longer read-only"} and not machine.measured
 
-    @made_up
-    def test_checks_settings(self, machine):
-        """What plug-policy.conf may say; as Windows writes it, too."""
-        machine.write("mnt/plug-policy.conf", "# RUN=x\r\nRUN=short\r\n"
-                      "ROUNDS=12\r\nSECONDS=100\nRUN=all\nROUNDS=0\nFOO=1\n")
-        _, text = machine.shell(
-            "check_settings; setting ROUNDS; setting NONE x")
-        assert text == "SECONDS=100\nRUN=all\nROUNDS=0\nFOO=1\n0\nx\n", text
 
-    @made_up
-    def test_fits_ten_minutes(self, machine):
-        """The short run, for up to two disks and the one in memory."""
-        for number, form in ((1, "3 2"), (2, "3 2"), (3, "2 2"), (9, "2 1")):
-            _, text = machine.shell("short_form %d" % number)
-            assert text == form + "\n", text
+def test_finds_stick(machine):
+    """By its name, never on NVMe; nothing else becomes writable. A late disk is
+    protected before that."""
+    machine.disk("nvme0n1", nvme0n1p2="plug_policy-1")
+    machine.disk("sda", sda2="plug_policy-12")
+    machine.disk("sdb", sdb1="plug_policy-boot", sdb2="plug_policy-1")
+    machine.write("content/sdb2/plug-policy.id", "plug_policy-1\n")
+    assert machine.settled(machine.root / "mnt")
+    machine.protect()
+    assert (machine.root / "mnt/plug-policy.id").exists() and machine.stick == "sdb"
+    assert machine.read_only == {"nvme0n1", "nvme0n1p2", "sda", "sda2", "sdb1"}
+    assert machine.calls.index(("nvme0n1", True)) < machine.calls.index(("sdb", False))
+    machine.write("sys/class/nvme/nvme0/state", "connecting\n")
+    assert not machine.settled(machine.root / "mnt")
 
-    @made_up
-    def test_ends_what_hangs(self, machine):
-        """A command that takes too long is ended, and its code is told."""
-        code, _ = machine.shell("within 2 sleep 60")
-        assert code == 124
-        code, _ = machine.shell("within 20 sh -c 'exit 7'")
-        assert code == 7
 
-    @made_up
-    def test_notes_writes(self, machine):
-        """If the kernel counts a write, it is a failure."""
-        machine.write("sys/block/nvme0n1/stat",
-                      "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
-        machine.shell("note_end nvme0n1 0 9")
-        assert "8 sectors written" in machine.read("state/failed")
+def test_refuses_other_stick(machine):
+    """One that has the name, but is another after all."""
+    machine.disk("sda", sda2="plug_policy-1")
+    machine.write("content/sda2/plug-policy.id", "plug_policy-2\n")
+    assert not machine.settled(machine.root / "mnt")
+    assert not (machine.root / "mnt/plug-policy.id").exists() and not machine.stick
+    assert machine.read_only == {"sda", "sda2"} and ("sda", False) not in machine.calls
+    assert machine.mounts == [f"ro,{disks.OPTIONS}"], "another stick was writable"
+
+
+# --- talk --------------------------------------------------------------------
+
+@pytest.fixture(name="typist")
+def make_typist(machine):
+    """(consoles, the file in which somebody types)"""
+    keyboard, console = os.openpty()
+    (machine.root / "dev/tty9").symlink_to(os.ttyname(console))
+    machine.write("sys/class/tty/console/active", "tty9\n")
+    yield talk.Consoles(str(machine.root)), keyboard
+    os.close(keyboard)
+    os.close(console)
+
+
+def test_forgets_typed_ahead(typist):
+    """What was typed before the plan was shown does not answer it."""
+    consoles, keyboard = typist
+    os.write(keyboard, b"1\n")
+    consoles.drain()
+    assert consoles.ask(0.2) == ""
+    os.write(keyboard, b"\n")
+    assert consoles.ask(9) == "enter"
+
+
+def test_menu(typist, monkeypatch):
+    consoles, _ = typist
+    answers = ["5", "2", ""]
+    monkeypatch.setattr(consoles, "ask", lambda _: answers.pop(0))
+    assert consoles.menu(30) == "full" and consoles.menu(30) == "short"
+    assert "That is none of 1, 2, 3 and 4." in consoles.log
+    assert "Type a number and Enter. Without, 1 is taken after 30 seconds." in consoles.log
+
+
+# --- the report --------------------------------------------------------------
+
+def test_removes_serials(machine, its):
+    """What identifies goes, wherever it is; what is no number stays."""
+    for name, text in {"nvme/nvme0/serial": "S.1/A*[x]23 \n", "dmi/id/board_serial":
+                       "Default string\n", "dmi/id/chassis_serial": "   \n\n",
+                       "dmi/id/product_serial": "0\n", "nvme/nvme1/serial": "ABCDEF12        \n",
+                       "nvme/nvme2/serial": "ABCDEF12-345\n"}.items():
+        machine.write(f"sys/class/{name}", text)
+    machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\nABCDEF12-345 ABCDEF12\n")
+    its.new_run()
+    its.save("a", "none")
+    assert (machine.root / "mnt/run-1/a").read_text() == (
+        "x(removed)y 100 Default string\n(removed) (removed)\n")
+
+
+def test_keeps_reports(machine, its):
+    """Each run has a directory of its own."""
+    its.new_run()
+    its.new_run()
+    assert sorted(os.listdir(machine.root / "mnt")) == ["run-1", "run-2"]
+
+
+def test_checks_settings(machine, its):
+    """What plug-policy.conf may say; as Windows writes it, too."""
+    machine.write("mnt/plug-policy.conf", "# RUN=x\r\nRUN=short\r\nROUNDS=12\r\nSECONDS=100\n"
+                  "RUN=all\nROUNDS=0\nFOO=1\n")
+    assert its.settings() == ({"RUN": "short", "ROUNDS": "12"},
+                              ["SECONDS=100", "RUN=all", "ROUNDS=0", "FOO=1"])
+
+
+def test_a_run_that_fails_is_reported(machine, its, monkeypatch):
+    """Whatever it was; and a page that cannot be made is made plain."""
+    machine.disk("nvme0n1")
+    machine.protect()
+    monkeypatch.setattr(run, "run", lambda *_: 1 / 0)
+    monkeypatch.setattr(its, "page", lambda: 1 / 0)
+    run.run_and_report(its, "short")
+    page = (machine.root / "mnt/run-1/report.html").read_text()
+    assert "FAILED: the run ended with ZeroDivisionError" in page
+    assert "FAILED: the page: ZeroDivisionError" in page and "read-only: yes" in page
+    assert (machine.root / "mnt/run-1/dmesg.txt").exists()
+
+
+# --- what is measured ----------------------------------------------------------
+
+@pytest.mark.parametrize("number, form", [(1, (3, 2)), (2, (3, 2)), (3, (2, 2)), (9, (2, 1))])
+def test_fits_ten_minutes(number, form):
+    """The short run, for up to two disks and the one in memory."""
+    assert bench.short_form(number) == form
+
+
+def test_ends_what_hangs(machine, its):
+    """A command that takes too long is ended; of others the code is told."""
+    its.new_run()
+    tried, log = bench.Bench(its, "full"), its.out / "nvme0n1.txt"
+    assert tried.within(0.3, ["sleep", "60"], log) is None
+    assert tried.within(20, ["sh", "-c", "echo said; exit 7"], log) == 7
+    assert log.read_text() == "said\n" and its.consoles.log[-1] == "said"
+    tried.note_end("nvme0n1", 7, 20)
+    tried.note_end("nvme0n1", None, 20)
+    machine.write("sys/block/nvme0n1/stat", "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
+    tried.note_end("nvme0n1", 0, 20)
+    tried.note_end("null", 0, 20)
+    assert its.failed == [
+        "nvme0n1: plugbench ended with 7: said", "nvme0n1: not done after 20 seconds",
+        "nvme0n1: the kernel counts 8 sectors written"]
+
+
+FAKE = """import sys
+if "/dev/nvme1n1" in sys.argv:
+    sys.exit("plugbench: is in use")
+print("  policies:  always, never\\n  15 runs, 1 min")
+"""
+
+
+def test_plan(machine, its, monkeypatch):
+    """Who can be measured, for how long, and why others are left alone"""
+    for name in ("nvme0n1", "nvme1n1"):
+        machine.disk(name)
+    machine.protect()
+    its.new_run()
+    machine.write("plugbench", FAKE)
+    tried = bench.Bench(its, "short")
+    whole = tried.plugbench
+    monkeypatch.setattr(tried, "plugbench", lambda *args: [
+        sys.executable, str(machine.root / "plugbench"), *whole(*args)[2:]])
+    tried.plan()
+    tried.show_plan()
+    assert tried.names == ["null", "nvme0n1"] and tried.total == 2 * bench.runs_take(15, 2)
+    assert machine.left == {"nvme1n1": "plugbench: is in use"}
+    said = "\n".join(its.consoles.log)
+    for line in ("  nvme0n1: MODEL, firmware , 0.0 GB\n", "Left alone: nvme1n1: plugbench: is",
+                 "Policies: always, never\n", "Rounds: 2; of a measurement: 2 s; altogether "
+                 "some 4 min.\nThe report goes to run-1 on the stick."):
+        assert line in said, said
