@@ -46,7 +46,7 @@ NEEDS_check := all arm64
 NEEDS_deb := kernel deb
 NEEDS_deb-test := all deb deb-test
 NEEDS_rpm := kernel rpm
-NEEDS_debian-patches := tree debian-patches
+NEEDS_debian-patches := tree
 NEEDS_stick := kernel stick
 NEEDS_stick-test := all stick
 NEEDS_each-commit := each-commit
@@ -226,9 +226,8 @@ deb-test: setup deb
 	@python3 -m scripts.deb_test --flavour '$(or $(FLAVOUR),lean)'
 
 #:   debian-patches  the series for src:linux, in build/debian-patches/
-#:               ARGS="a b"    see ARGS=--help
 debian-patches: setup tree
-	@python3 -m scripts.debian_patches $(ARGS)
+	@python3 -m scripts.debian_patches
 
 #:   stick     build/stick/plug-policy.img, a USB stick that compares
 #:   stick-test  boots it beside two NVMe disks, which must stay as they are

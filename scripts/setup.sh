@@ -52,13 +52,12 @@ wanted() {
 	arm64) echo "$arm64" ;;
 	deb) echo "$deb" ;;
 	deb-test) echo "$deb_test" ;;
-	debian-patches) echo quilt ;;
 	lintian) echo lintian ;;
 	rpm) echo "rpm=rpmbuild" ;;
 	stick) echo "$stick" ;;
 	*)
 		die "'$1' is unknown; accepted: all, kernel, tree, each-commit," \
-			"arm64, deb, deb-test, debian-patches, lintian, rpm, stick"
+			"arm64, deb, deb-test, lintian, rpm, stick"
 		;;
 	esac
 }
