@@ -11,14 +11,16 @@ out together, on configurations that did not choose them.
 import json
 import math
 import os
+import pathlib
 import random
+import statistics
+from statistics import fmean
 
-from lab.sim import simconfigs
-from lab.sim import simreport
-from lab.sim import simrun
+from lab.sim import simconfigs, simreport, simrun
 from plugtools.report.records import write_file
+from scripts import ROOT
 
-CONTROLLER = os.path.join(simrun.ROOT, "block/blk-plug-adaptive.c")
+CONTROLLER = pathlib.Path(ROOT, "block/blk-plug-adaptive.c")
 CONFIGS = 1200
 TOGETHER = "all that do no harm"
 ALL, RANDOM, STREAMS = "all closed", "random", "streams"
@@ -59,14 +61,13 @@ RULES = {
 }
 
 
-def substituted(source, name, pairs):
+def substituted(source, name):
     """The source without a rule."""
-    for text, replacement in pairs:
+    for text, replacement in RULES[name]:
         if source.count(text) != 1:
             raise simrun.SimError(
-                "ablate: %s: %d places in blk-plug-adaptive.c for %r, accepted:"
-                " 1; has the controller changed?" % (
-                    name, source.count(text), text))
+                f"ablate: {name}: {source.count(text)} places in {CONTROLLER.name}"
+                f" for {text!r}, accepted: 1; has the controller changed?")
         source = source.replace(text, replacement)
     return source
 
@@ -77,7 +78,7 @@ def without(source, names):
     left = []
     for name in names:
         try:
-            source = substituted(source, name, RULES[name])
+            source = substituted(source, name)
         except simrun.SimError:
             left.append(name)
     return source, left
@@ -85,72 +86,54 @@ def without(source, names):
 
 def engine_of(name, source):
     """Compile a controller; the program."""
-    stem = "".join(c if c.isalnum() else "-" for c in name)
-    where = os.path.join(simrun.OUT, "ablate")
-    os.makedirs(where, exist_ok=True)
-    path = os.path.join(where, stem + ".c")
+    program = simrun.OUT / "ablate" / "".join(
+        c if c.isalnum() else "-" for c in name)
+    program.parent.mkdir(parents=True, exist_ok=True)
+    path = program.with_suffix(".c")
     write_file(path, source.encode("ascii"))
-    program = os.path.join(where, stem)
-    simrun.build("CONTROLLER=" + path, "LINKED=" + program, "EXTRA=-w")
+    simrun.build(f"CONTROLLER={path}", f"LINKED={program}", "EXTRA=-w")
     return program
 
 
 def programs():
     """{rule: program}, with None: nothing is knocked out."""
-    with open(CONTROLLER, encoding="ascii") as file:
-        source = file.read()
-    found = {None: engine_of("none", source)}
-    for name, pairs in RULES.items():
-        found[name] = engine_of(name, substituted(source, name, pairs))
-    return found
+    source = CONTROLLER.read_text("ascii")
+    return {None: engine_of("none", source), **{
+        name: engine_of(name, substituted(source, name)) for name in RULES}}
 
 
 def together(names):
     """(program without all of these, those that it still has)"""
-    with open(CONTROLLER, encoding="ascii") as file:
-        source, left = without(file.read(), names)
+    source, left = without(CONTROLLER.read_text("ascii"), names)
     return engine_of(TOGETHER, source), left
 
 
-class Comparison:
-    """One job's engines, of all variants."""
-
-    def __init__(self, found, seed):
-        self.seed = seed
-        self.engines = {name: simrun.Engine(program)
-                        for name, program in found.items()}
-
-    def judge(self, index):
-        """{variant: regret, or p99 as a ratio to always if that is the load's
-        figure}, and the class."""
-        config = simconfigs.generate(self.seed, index)
-        rounds = simrun.Judge(self.engines[None], config).look()
-        (best, runs), = rounds
-        opened = config.kind == "open"
-        key, base = ("p99", simrun.ALWAYS) if opened else ("iops", best)
-        scale = runs[base]["all"][key] or 1
-        line, values = config.line(simrun.ADAPTIVE, 2), {}
-        # where a plug holds one I/O at most, nothing can be decided
-        same = len(simrun.groups_of(config)) == 1
-        for name, engine in self.engines.items():
-            result = runs[simrun.ADAPTIVE] if name is None or same else \
-                engine.run(line)
-            part = result["all"][key] / scale
-            values[name] = part if opened else 1 - part
-        return {"index": index, "seed": self.seed, "class": config.of_class(),
-                "streams": "sequential" in config.traits(),
-                "values": values}
-
-    def stop(self):
-        """No process stays."""
-        for engine in self.engines.values():
-            engine.process.kill()
+def judge(engines, config):
+    """{variant: regret, or p99 as a ratio to always if that is the load's
+    figure}, and the class."""
+    (best, runs), = simrun.Judge(engines[None], config).look()
+    opened = config.kind == "open"
+    key, base = ("p99", simrun.ALWAYS) if opened else ("iops", best)
+    scale = runs[base]["all"][key] or 1
+    line, values = config.line(simrun.ADAPTIVE, 2), {}
+    # where a plug holds one I/O at most, nothing can be decided
+    same = len(simrun.groups_of(config)) == 1
+    for name, engine in engines.items():
+        result = runs[simrun.ADAPTIVE] if name is None or same else \
+            engine.run(line)
+        part = result["all"][key] / scale
+        values[name] = part if opened else 1 - part
+    return {"index": config.index, "class": config.of_class(),
+            "streams": "sequential" in config.traits(), "values": values}
 
 
 def compare(found, seed, indexes, jobs, what):
-    """Records of all of them, in order."""
-    return simrun.all_of([Comparison(found, seed) for _ in range(jobs)],
-                         indexes, what)
+    """Records of all of them, in order; a job has an engine of each variant."""
+    def make_judge(enter):
+        engines = {name: enter(simrun.Engine(program))
+                   for name, program in found.items()}
+        return lambda index: judge(engines, simconfigs.generate(seed, index))
+    return simrun.all_of(make_judge, indexes, jobs, what)
 
 
 def of_column(records, column):
@@ -169,38 +152,32 @@ def worth(records, name):
               for one in records]
     if len(differ) < 2:
         return None
-    mean = simreport.mean(differ)
-    variance = sum((one - mean) ** 2 for one in differ) / (len(differ) - 1)
-    return (mean, math.sqrt(variance / len(differ)),
-            sum(1 for one in differ if one))
+    return (fmean(differ), statistics.stdev(differ) / math.sqrt(len(differ)),
+            sum(map(bool, differ)))
 
 
 def tail(records, name):
-    """(what the p99 of all regrets loses, its error, what the worst does)."""
+    """(what the p99 of all regrets loses, its error, by bootstrap)"""
     def loss(some):
-        return 100 * (simreport.quantile(
-            [one["values"][name] for one in some], 0.99) - simreport.quantile(
-                [one["values"][None] for one in some], 0.99))
+        ours, base = (simreport.quantile(
+            [one["values"][key] for one in some], 0.99) for key in (name, None))
+        return 100 * (ours - base)
     rng = random.Random(1)
-    tries = [loss(rng.choices(records, k=len(records)))
-             for _ in range(SAMPLES)]
-    mean = simreport.mean(tries)
-    error = math.sqrt(sum((one - mean) ** 2 for one in tries) / (SAMPLES - 1))
-    return loss(records), error, 100 * (
-        max(one["values"][name] for one in records) -
-        max(one["values"][None] for one in records))
+    return loss(records), statistics.stdev(
+        loss(rng.choices(records, k=len(records))) for _ in range(SAMPLES))
 
 
 def figures(records, names):
     """{rule: {column: worth, "p99": ..., "worst": ...}}"""
-    found = {}
+    found, some = {}, of_column(records, ALL)
     for name in names:
         found[name] = {column: worth(of_column(records, column), name)
                        for column in COLUMNS}
-        some = of_column(records, ALL)
         if len(some) > 1:
-            p99, error, worst = tail(some, name)
-            found[name].update(p99=(p99, error), worst=worst)
+            most = {key: max(one["values"][key] for one in some)
+                    for key in (name, None)}
+            found[name].update(p99=tail(some, name),
+                               worst=100 * (most[name] - most[None]))
     return found
 
 
@@ -218,29 +195,26 @@ def pair(value):
     mean, error = value[:2]
     if not mean and not error:
         return "0"
-    return "%+.3f +- %.3f%s" % (mean, error, "*" if abs(mean) > SURE * error
-                               else "")
+    sure = "*" if abs(mean) > SURE * error else ""
+    return f"{mean:+.3f} +- {error:.3f}{sure}"
 
 
 def table(found):
-    """As text."""
     rows = [["without", *COLUMNS, "p99 of all", "worst", "differ"]]
     for name, one in found.items():
         rows.append([name, *(pair(one[column]) for column in COLUMNS),
-                     pair(one.get("p99")), "%+.2f" % one.get("worst", 0),
+                     pair(one.get("p99")), f"{one.get('worst', 0):+.2f}",
                      str(one[ALL][2]) if one[ALL] else "-"])
     return simreport.lines(rows)
 
 
 def base_table(records):
     """What the regrets are of."""
-    rows = [["with all rules", "n", "mean"]]
-    for column in COLUMNS:
-        some = [one["values"][None] for one in of_column(records, column)]
-        if some:
-            rows.append([column, str(len(some)), "%.3f" % (
-                100 * simreport.mean(some))])
-    return simreport.lines(rows)
+    values = {column: [one["values"][None] for one in of_column(records, column)]
+              for column in COLUMNS}
+    return simreport.lines([["with all rules", "n", "mean"]] + [
+        [column, len(some), 100 * fmean(some)]
+        for column, some in values.items() if some], "{:.3f}".format)
 
 
 HEADING = """
@@ -250,9 +224,8 @@ percent of always' p99 latency.  *: more than two errors from nothing."""
 
 
 def run(seed, count, jobs):
-    """Everything."""
-    print("ablate: seed %d, %d configurations, %d jobs, %d rules" % (
-        seed, count, jobs, len(RULES)), flush=True)
+    print(f"ablate: seed {seed}, {count} configurations, {jobs} jobs, "
+          f"{len(RULES)} rules", flush=True)
     found = programs()
     records = compare(found, seed, range(count), jobs, "ablate")
     rules = figures(records, RULES)
@@ -261,17 +234,17 @@ def run(seed, count, jobs):
     if len(records) < count:
         raise KeyboardInterrupt
     names = harmless(rules)
-    print("\nNot surely worth anything: " + ", ".join(names), flush=True)
+    print(f"\nNot surely worth anything: {', '.join(names)}", flush=True)
     program, left = together(names)
     if left:
-        print("Left in, since they overlap with others: " + ", ".join(left))
+        print(f"Left in, since they overlap with others: {', '.join(left)}")
     fresh = compare({None: found[None], TOGETHER: program}, seed,
                     range(count, 2 * count), jobs, "together")
     both = figures(fresh, [TOGETHER])
     print("\n" + table(both))
-    path = os.path.join(simrun.OUT, "ablate.json")
+    path = simrun.OUT / "ablate.json"
     write_file(path, json.dumps({
         "seed": seed, "rules": rules, "harmless": names, "left": left,
         "together": both, "records": records + fresh},
         default=str).encode("ascii"))
-    print("Records: " + os.path.relpath(path, simrun.ROOT))
+    print(f"Records: {os.path.relpath(path, ROOT)}")

@@ -7,6 +7,7 @@ Times are in ns. Every word is explained by `plugsim --help`.
 import dataclasses
 import math
 import random
+import statistics
 
 KINDS = ("closed", "wait", "open", "change")
 MOST_IN_FLIGHT = 8192           # of all queues, or a sweep takes too long
@@ -31,6 +32,55 @@ MAX_NS = 10**12                 # that plugsim measures
 CLASSES = ("one queue", "several queues", "several submitters", "changing",
            "open loop")
 
+# Where a lognormal distribution is drawn exactly; a table has 16 places, and a
+# mixture needs twice as many.
+LOGNORMAL = (0.00025, 0.1, 0.4, 0.7, 0.9, 0.97, 0.995, 0.99975)
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """A distribution: its quantile function, linear between (share, ns)."""
+
+    points: tuple
+
+    def __str__(self):
+        """As media.c reads it."""
+        if len(self.points) == 1:
+            return f"fixed:{self.points[0][1]:.0f}"
+        words, last = [], -1
+        for left, (share, ns) in enumerate(self.points, 1 - len(self.points)):
+            # in steps of 0.0001%: room for those that follow, up to 100%
+            last = min(max(last + 1, round(1e6 * share)), 10**6 + left)
+            words.append(f"{last / 1e4:g}={ns:.0f}")
+        return "table:" + ",".join(words)
+
+    def mean(self):
+        if len(self.points) == 1:
+            return self.points[0][1]
+        return sum((after - before) * (low + high) / 2 for (before, low), (
+            after, high) in zip(self.points, self.points[1:]))
+
+    def below(self, ns):
+        """What share is not above that."""
+        share = 0.0
+        for (before, low), (after, high) in zip(self.points, self.points[1:]):
+            if ns >= high:
+                share = after
+            elif ns > low:
+                share = before + (after - before) * (ns - low) / (high - low)
+        return share
+
+    def mixed(self, share, factor):
+        """The same, but that some take longer by a factor."""
+        longer = Times(tuple((part, factor * ns) for part, ns in self.points))
+        points = [((1 - share) * self.below(ns) + share * longer.below(ns), ns)
+                  for ns in sorted({ns for times in (self, longer)
+                                    for _, ns in times.points})]
+        return Times(tuple(points))
+
+
+NOTHING = Times(((1, 0),))
+
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
@@ -40,7 +90,6 @@ class Phase:
     loads: tuple
 
     def text(self):
-        """As plugsim reads it."""
         return text(self.words) + " " + " also ".join(map(text, self.loads))
 
 
@@ -67,20 +116,18 @@ class Configuration:
         of bursts, whole ones."""
         scale = max(1, self.queues["hctxs"] / PER_QUEUES)
         if self.period:
-            ios = self.period * sum(self.rate(phase) for phase in self.phases)
+            ios = self.period * sum(map(self.rate, self.phases))
             return {"warm": 0, "time": self.period, "ios": 1 << 40,
-                    "cycles": int(min(MAX_CYCLES,
-                                      max(2, CHANGE_IOS / ios)))}
-        fill = 2000 + 2 * self.in_flight()
-        words = {"warm": WARM_NS, "ios": int(MEASURED * scale),
-                 "warm_ios": int(WARM * scale) if warm else fill}
-        load, = self.phases[0].loads[-1:]
+                    "cycles": int(min(MAX_CYCLES, max(2, CHANGE_IOS / ios)))}
+        words = {"warm": WARM_NS, "ios": int(MEASURED * scale), "warm_ios": int(
+            WARM * scale) if warm else 2000 + 2 * self.in_flight()}
+        load = self.phases[0].loads[-1]
         if load.get("pause"):
             cycle = load["burst"] + load["pause"]
             on = load["burst"] * self.rate(self.phases[0])
-            words.update(ios=1 << 40, time=2 * cycle * min(
-                MAX_NS // cycle // 2,
-                max(BURSTS, int(MEASURED * scale / on / 2))))
+            pairs = max(BURSTS, int(MEASURED * scale / on / 2))
+            words.update(ios=1 << 40,
+                         time=2 * cycle * min(MAX_NS // cycle // 2, pairs))
         return words
 
     def rate(self, phase):
@@ -90,29 +137,24 @@ class Configuration:
                    for load in phase.loads)
 
     def tasks(self):
-        """Submitters."""
         return self.queues["hctxs"] * self.queues["tasks"]
 
     def in_flight(self):
-        """Most I/Os in flight."""
         return self.tasks() * max(load["depth"] for phase in self.phases
                                   for load in phase.loads)
 
     def traits(self):
         """What else it is like, by name; of the first phase's last load."""
         words = {**self.phases[0].words, **self.phases[0].loads[-1]}
+        core = ("polled", "interrupts", "interrupts of another core")
         found = ["latency " + latency_class(words),
-                 range_class("batch", words["batch"], (1, 4, 16, 32)),
-                 ("polled", "interrupts", "interrupts of another core")[
-                     words["irq_core"]] + ", " + self.kind,
+                 "batch " + range_class(words["batch"], (1, 4, 16, 32)),
+                 f"{core[words['irq_core']]}, {self.kind}",
                  "units limit" if words["units"] else "no limit of units"]
-        for name, has in (("sequential", words["seq"]),
-                          ("bursts", "pause" in words),
-                          ("submissions of any size", words["ragged"]),
-                          ("queues with mixed loads",
-                           len(self.phases[0].loads) > 1)):
-            found += [name] if has else []
-        return found
+        return found + [name for name, has in (
+            ("sequential", words["seq"]), ("bursts", "pause" in words),
+            ("submissions of any size", words["ragged"]),
+            ("queues with mixed loads", len(self.phases[0].loads) > 1)) if has]
 
     def of_class(self):
         """Which of CLASSES this is in."""
@@ -125,7 +167,7 @@ class Configuration:
 
 def text(words):
     """Words as plugsim reads them."""
-    return " ".join("%s=%s" % item for item in words.items())
+    return " ".join(f"{key}={value}" for key, value in words.items())
 
 
 def log_uniform(rng, low, high):
@@ -134,8 +176,18 @@ def log_uniform(rng, low, high):
 
 
 def log_int(rng, low, high):
-    """A whole one."""
     return min(high, int(log_uniform(rng, low, high + 1)))
+
+
+def uniform(mean, spread):
+    return Times(((0, mean * (1 - spread)), (1, mean * (1 + spread))))
+
+
+def lognormal(mean, sigma):
+    bell = statistics.NormalDist()
+    quantiles = [mean * math.exp(sigma * bell.inv_cdf(share) - sigma**2 / 2)
+                 for share in LOGNORMAL]
+    return Times(tuple(zip((0, *LOGNORMAL[1:-1], 1), quantiles)))
 
 
 def distribution(rng, mean):
@@ -143,13 +195,12 @@ def distribution(rng, mean):
     spread = log_uniform(rng, 0.01, 1)
     shape = rng.choice(["uniform", "uniform", "lognormal", "bimodal"])
     if shape == "uniform":
-        return "uniform:%d-%d" % (mean * (1 - spread), mean * (1 + spread))
+        return uniform(mean, spread)
     if shape == "lognormal":
-        return "lognormal:%d:%.2f" % (mean, 100 * spread)
-    share, factor = log_uniform(rng, 1, 10), log_int(rng, 2, 10)
-    fast = mean / (1 + (factor - 1) * share / 100)
-    return "bimodal:%d-%d:%.2f:%d" % (
-        fast * (1 - spread), fast * (1 + spread), share, factor)
+        return lognormal(mean, spread)
+    share, factor = log_uniform(rng, 1, 10) / 100, log_int(rng, 2, 10)
+    return uniform(mean / (1 + (factor - 1) * share),
+                   spread).mixed(share, factor)
 
 
 def stalls(rng, latency):
@@ -162,13 +213,17 @@ def stalls(rng, latency):
 def device(rng):
     """3 us to 10 ms; as many at once as one likes, or 1 to 256."""
     latency = log_uniform(rng, 3e3, 1e7)
-    words = {"lat": distribution(rng, latency), "units": 0}
+    words = {"read_latency": distribution(rng, latency), "units": 0,
+             "service": NOTHING}
+    drawn = "read_latency"
     if rng.random() < 0.4:
-        words = {"lat": "fixed:%d" % (latency * rng.random() / 2),
-                 "units": log_int(rng, 1, 256),
+        fixed = Times(((1, latency * rng.random() / 2),))
+        words = {"read_latency": fixed, "units": log_int(rng, 1, 256),
                  "service": distribution(rng, latency)}
+        drawn = "service"
     if rng.random() < 0.2:
-        words.update(mix=log_int(rng, 1, 50), mix_factor=log_int(rng, 2, 10))
+        words[drawn] = words[drawn].mixed(log_int(rng, 1, 50) / 100,
+                                          log_int(rng, 2, 10))
     if rng.random() < 0.1:
         words.update(stalls(rng, latency))
     return words
@@ -199,7 +254,7 @@ def sizes(rng):
     words = {"size": size,
              "max_size": max(size, rng.choice([130048, 131072, 524288]))}
     if rng.random() < 0.5:
-        words["transfer"] = int(size / log_uniform(rng, 3, 14))
+        words["bandwidth_mbs"] = int(1000 * log_uniform(rng, 3, 14))
     return words
 
 
@@ -214,14 +269,13 @@ def places(rng):
 def load(rng, kind, most):
     """Depth, and how many at a time."""
     if kind == "wait":
-        depth = log_int(rng, 1, min(128, most))
-        words = {"depth": depth, "batch": depth, "complete": depth}
+        depth = batch = complete = log_int(rng, 1, min(128, most))
     else:
         depth = log_int(rng, 1, min(1024, most))
         batch = log_int(rng, 1, min(128, depth))
         complete = batch if rng.random() < 0.5 else log_int(rng, 1, batch)
-        words = {"depth": depth, "batch": batch, "complete": complete}
-    return {**words, "ragged": int(rng.random() < 0.2), **places(rng)}
+    return {"depth": depth, "batch": batch, "complete": complete,
+            "ragged": int(rng.random() < 0.2), **places(rng)}
 
 
 def bursts(rng, latency):
@@ -233,33 +287,19 @@ def bursts(rng, latency):
 def loads_of(rng, kind, most, queues, latency):
     """One load, or queues that differ."""
     mixed = kind == "closed" and queues["hctxs"] > 1 and rng.random() < 0.4
-    loads = [load(rng, kind, most) for _ in range(rng.randint(2, 4) if mixed
-                                                  else 1)]
+    loads = [load(rng, kind, most)
+             for _ in range(rng.randint(2, 4) if mixed else 1)]
     if kind in ("closed", "wait") and rng.random() < 0.15:
         loads[-1].update(bursts(rng, latency))
     return tuple(loads)
 
 
-def mean_of(words, key):
-    """Mean of a distribution's text, about."""
-    shape, _, values = words.get(key, "fixed:0").partition(":")
-    numbers = [float(number) for number in values.replace("-", ":").split(":")]
-    if shape == "uniform":
-        return sum(numbers) / 2
-    if shape == "bimodal":
-        low, high, share, factor = numbers
-        return (low + high) / 2 * (1 + (factor - 1) * share / 100)
-    return numbers[0]
-
-
 def latency_of(words):
     """Mean latency of a command that meets no queue."""
-    longer = 1 + words.get("mix", 0) / 100 * (words.get("mix_factor", 1) - 1)
-    return longer * (mean_of(words, "lat") + mean_of(words, "service"))
+    return words["read_latency"].mean() + words["service"].mean()
 
 
 def latency_class(words):
-    """Of the device."""
     latency = latency_of(words)
     for limit, name in ((1e4, "below 10 us"), (1e5, "10 to 100 us"),
                         (1e6, "100 us to 1 ms")):
@@ -268,17 +308,14 @@ def latency_class(words):
     return "1 ms and more"
 
 
-def range_class(what, value, limits):
-    """Such as "batch 2 to 4"."""
+def range_class(value, limits):
+    """Such as "2 to 4"."""
     low = 1
     for limit in limits:
         if value <= limit:
-            break
+            return str(low) if low == limit else f"{low} to {limit}"
         low = limit + 1
-    else:
-        return "%s %d and more" % (what, low)
-    return "%s %d" % (what, low) if low == limit else "%s %d to %d" % (
-        what, low, limit)
+    return f"{low} and more"
 
 
 def capacity(words, queues):
@@ -290,8 +327,8 @@ def capacity(words, queues):
     limits = [1 / cpu, words["depth"] / (latency_of(words) + 10 * cpu)]
     if words["units"]:
         limits.append(words["units"] / latency_of(words) / tasks)
-    if words.get("transfer"):
-        limits.append(1 / words["transfer"] / tasks)
+    if words.get("bandwidth_mbs"):
+        limits.append(words["bandwidth_mbs"] / 1000 / words["size"] / tasks)
     return min(limits)
 
 
@@ -307,7 +344,7 @@ def changed(rng, phase, most):
     what = rng.choice(["device", "load", "depth", "all"])
     words, loads = dict(phase.words), phase.loads
     if what in ("device", "all"):
-        words.update({"mix": 0, "mix_factor": 1, "stall": 0}, **device(rng))
+        words.update({"stall": 0}, **device(rng))
     if what in ("load", "all"):
         loads = (load(rng, rng.choice(["closed", "wait"]), most),)
     elif what == "depth":
@@ -331,7 +368,7 @@ def alternating(rng, config, most):
 
 def generate(seed, index):
     """Configuration number index of a seed."""
-    rng = random.Random("%d/%d" % (seed, index))
+    rng = random.Random(f"{seed}/{index}")
     kind = rng.choices(KINDS, [5, 2, 2, 2])[0]
     queues = {"hctxs": log_int(rng, 2, 64) if rng.random() < 0.25 else 1,
               "tasks": rng.randint(2, 4) if rng.random() < 0.15 else 1}

@@ -9,18 +9,16 @@ is done again with some new seeds, each of which measures the group that the
 others choose: what only chance made large does not stay so.
 """
 import concurrent.futures
+import contextlib
 import json
-import os
+import pathlib
 import queue
 import subprocess
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from scripts import common, kernel
 
-from scripts import ROOT, common, kernel  # noqa: F401
-
-TREE = kernel.TREE
-OUT = os.path.join(kernel.BUILD, "sim")
-PROGRAM = os.path.join(OUT, "plugsim")
+OUT = pathlib.Path(kernel.BUILD, "sim")
+PROGRAM = OUT / "plugsim"
 
 ADAPTIVE = 0
 ALWAYS = 32
@@ -42,93 +40,73 @@ class SimError(Exception):
 
 def build(*words):
     """Compile the simulator, if need be; words: for make, see Makefile."""
-    if not os.path.isdir(os.path.join(TREE, "tools/include")):
-        raise SimError("%s is missing; run: make tree" % TREE)
+    if not pathlib.Path(kernel.TREE, "tools/include").is_dir():
+        raise SimError(f"{kernel.TREE} is missing; run: make tree")
     done = subprocess.run(
-        ["make", "-s", "-C", os.path.join(HERE, "plugsim"), "OUT=" + OUT,
-         "TREE=" + TREE, *words], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False)
+        ["make", "-s", "-C", pathlib.Path(__file__).parent / "plugsim",
+         f"OUT={OUT}", f"TREE={kernel.TREE}", *words], text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
-        raise SimError("plugsim does not compile:\n" + done.stdout)
+        raise SimError(f"plugsim does not compile:\n{done.stdout}")
 
 
 class Engine:
     """A plugsim that takes one line after the other."""
 
     def __init__(self, program=PROGRAM):
-        self.process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True)
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
 
     def run(self, line):
-        """The result of a line."""
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-            return json.loads(answer)
+            return json.loads(self.process.stdout.readline())
         except (OSError, ValueError) as error:
-            raise SimError("plugsim ended at: %s" % line) from error
-
-    def stop(self):
-        """No more."""
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+            raise SimError(f"plugsim ended at: {line}") from error
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.stop()
+        self.process.kill()
+        self.process.communicate()
 
 
-def all_of(workers, indexes, what):
-    """What judge() of some worker says of each index, in order; the workers
-    are stopped then. After Ctrl-C, of those that were done by then."""
+def all_of(make_judge, indexes, jobs, what):
+    """What a judge says of each index, in order. make_judge(enter) makes that
+    of a job, whose engines it has to enter. After Ctrl-C, of those that were
+    done by then."""
     free = queue.SimpleQueue()
-    for worker in workers:
-        free.put(worker)
 
     def judge(index):
-        worker = free.get()
+        one = free.get()
         try:
-            return worker.judge(index)
+            return one(index)
         finally:
-            free.put(worker)
+            free.put(one)
 
-    pool = concurrent.futures.ThreadPoolExecutor(len(workers))
-    try:
-        jobs = [pool.submit(judge, index) for index in indexes]
-        with common.clock(lambda seconds: common.how_far(
-                what, sum(job.done() for job in jobs), len(jobs),
-                "configurations", seconds)):
-            for job in concurrent.futures.as_completed(jobs):
-                job.result()
-        return [job.result() for job in jobs]
-    except KeyboardInterrupt:
-        done = [job.result() for job in jobs if job.done() and
-                not job.cancelled() and not job.exception()]
-        if not done:
-            raise
-        print("%s: interrupted; this is of %d of %d configurations" % (
-            what, len(done), len(jobs)), flush=True)
-        return done
-    finally:
-        for worker in workers:
-            worker.stop()
-        pool.shutdown(cancel_futures=True)
-
-
-def trace(line):
-    """The samples of a run: lists of numbers, as plugsim --help has them."""
-    done = subprocess.run([PROGRAM, "--trace", line], stdout=subprocess.PIPE,
-                          text=True, check=False)
-    if done.returncode:
-        raise SimError("plugsim failed at: %s" % line)
-    return [[float(word) for word in row.split("\t")[1:]]
-            for row in done.stdout.splitlines() if row.startswith("sample")]
+    with contextlib.ExitStack() as stack:
+        pool = concurrent.futures.ThreadPoolExecutor(jobs)
+        stack.callback(pool.shutdown, cancel_futures=True)
+        # The engines end before: whoever waits for a result gets an error.
+        for _ in range(jobs):
+            free.put(make_judge(stack.enter_context))
+        futures = [pool.submit(judge, index) for index in indexes]
+        try:
+            with common.clock(lambda seconds: common.how_far(
+                    what, sum(one.done() for one in futures), len(futures),
+                    "configurations", seconds)):
+                for one in concurrent.futures.as_completed(futures):
+                    one.result()
+        except KeyboardInterrupt:
+            futures = [one for one in futures if one.done() and
+                       not one.cancelled() and not one.exception()]
+            if not futures:
+                raise
+            print(f"{what}: interrupted; this is of {len(futures)} of "
+                  f"{len(indexes)} configurations", flush=True)
+        return [one.result() for one in futures]
 
 
 def groups_of(config):
@@ -171,40 +149,29 @@ class Judge:
                 for seed in range(AGAIN_SEEDS)]
 
 
-def regret(rounds, group, figure):
-    """Of a group, over what look() or look_again() found; figure: of a
-    result."""
-    own = sum(figure(runs[group]) for _, runs in rounds)
-    best = sum(figure(runs[chosen]) for chosen, runs in rounds)
-    return 1 - own / best if best else 0.0
+def total(rounds, group, path):
+    """A figure of what look() or look_again() found, summed: of a group, or
+    of the best ones if it is None. path: "all.iops", of a result; "phase." is
+    its first phase."""
+    found = 0
+    for best, runs in rounds:
+        one = runs[best if group is None else group]
+        one = {**one, "phase": one["phases"][0]} if "phases" in one else one
+        for name in path.split("."):
+            one = one[name]
+        found += one
+    return found
 
 
-def of_all(key):
-    """That figure of all that was measured."""
-    return lambda result: result["all"][key]
+def regret(rounds, group, path):
+    best = total(rounds, None, path)
+    return 1 - total(rounds, group, path) / best if best else 0.0
 
 
-def of_phase(key):
-    """That figure of the first phase."""
-    return lambda result: result["phases"][0][key]
-
-
-def of_beginning(name, key):
-    """That figure of a beginning."""
-    return lambda result: result["phases"][0][name][key]
-
-
-def mean(rounds, group, key):
-    """Of a group, or of the best ones if it is None."""
-    return sum(runs[chosen if group is None else group]["all"][key]
-               for chosen, runs in rounds) / len(rounds)
-
-
-def ratio(rounds, figure):
+def ratio(rounds, path):
     """Adaptive to always."""
-    own, always = (sum(figure(runs[group]) for _, runs in rounds)
-                   for group in (ADAPTIVE, ALWAYS))
-    return own / always if always else 1.0
+    always = total(rounds, ALWAYS, path)
+    return total(rounds, ADAPTIVE, path) / always if always else 1.0
 
 
 def shares(rounds):
@@ -222,32 +189,30 @@ def shares(rounds):
 def stationary(rounds):
     """Figures of a load that has a first part: of its beginnings, if they have
     enough I/Os."""
-    found = {"late": regret(rounds, ADAPTIVE, of_phase("late"))}
+    found = {"late": regret(rounds, ADAPTIVE, "phase.late")}
     for name in BEGINNINGS:
-        ios = of_beginning(name, "ios")
-        if min(ios(run) for _, runs in rounds
+        if min(run["phases"][0][name]["ios"] for _, runs in rounds
                for run in runs.values()) >= ENOUGH:
-            found[name] = regret(rounds, ADAPTIVE, of_beginning(name, "iops"))
-            found[name + "_to_always"] = ratio(rounds,
-                                               of_beginning(name, "iops"))
+            path = f"phase.{name}.iops"
+            found[name] = regret(rounds, ADAPTIVE, path)
+            found[name + "_to_always"] = ratio(rounds, path)
     return found
 
 
 def figures(config, rounds):
     """What the rounds say."""
     best, runs = rounds[0]
-    found = {"regret": regret(rounds, ADAPTIVE, of_all("iops")),
-             "always": regret(rounds, ALWAYS, of_all("iops")),
+    found = {"regret": regret(rounds, ADAPTIVE, "all.iops"),
+             "always": regret(rounds, ALWAYS, "all.iops"),
              "best": best, "final": runs[ADAPTIVE]["final_group"],
-             "changes": runs[ADAPTIVE]["changes"],
              "iops": runs[ADAPTIVE]["all"]["iops"],
-             "latency": ratio(rounds, of_all("mean")),
-             "p99": ratio(rounds, of_all("p99")),
-             **{name + "_p99": ratio(rounds, of_beginning(name, "p99"))
+             "latency": ratio(rounds, "all.mean"),
+             "p99": ratio(rounds, "all.p99"),
+             **{name + "_p99": ratio(rounds, f"phase.{name}.p99")
                 for name in BEGINNINGS}}
     for name, group in (("", ADAPTIVE), ("_always", ALWAYS), ("_best", None)):
         for key in ("doorbells", "requests"):
-            found[key + name] = mean(rounds, group, key)
+            found[key + name] = total(rounds, group, "all." + key) / len(rounds)
     if not config.period:
         found.update(stationary(rounds))
     if config.tasks() > 1:

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * /sys/kernel/config/ssd_model/NAME; ssd_model.h says what its files mean.
- */
+/* /sys/kernel/config/ssd_model/NAME, as words.h and media_words.h have it */
 #include <linux/blkdev.h>
 #include <linux/cleanup.h>
 #include <linux/configfs.h>
@@ -37,12 +35,12 @@ struct ssdm_item {
  * @offset: of the member
  * @preset: what a new directory has
  * @least: that a number may be
- * @most: that a number may be
+ * @most: that a number may be; 0 of a distribution
  */
 struct ssdm_attr {
 	struct configfs_attribute attr;
 	size_t offset;
-	const char *preset;
+	u64 preset;
 	u64 least;
 	u64 most;
 };
@@ -111,7 +109,7 @@ static ssize_t ssdm_number_store(struct ssdm_item *item,
 static ssize_t ssdm_dist_show(struct ssdm_item *item,
 			      const struct ssdm_attr *attr, char *page)
 {
-	const struct ssd_model_dist_attr *field = ssdm_field(item, attr);
+	const struct ssd_model_dist *field = ssdm_field(item, attr);
 
 	guard(mutex)(&item->lock);
 	return sprintf(page, "%s\n", field->text);
@@ -121,26 +119,22 @@ static ssize_t ssdm_dist_store(struct ssdm_item *item,
 			       const struct ssdm_attr *attr,
 			       const char *page, size_t count)
 {
-	struct ssd_model_dist_attr *field = ssdm_field(item, attr);
-	struct ssd_model_dist dist;
+	struct ssd_model_dist *field = ssdm_field(item, attr);
 	char text[SSD_MODEL_DIST_TEXT];
 
-	if (ssdm_line(text, sizeof(text), page, count) ||
-	    ssd_model_dist_parse(&dist, text))
+	if (ssdm_line(text, sizeof(text), page, count))
 		return -EINVAL;
 	guard(mutex)(&item->lock);
 	if (item->dev)
 		return -EBUSY;
-	strscpy(field->text, text);
-	field->dist = dist;
-	return count;
+	return ssd_model_dist_parse(field, text) ?: count;
 }
 
 /*
  * configfs does not tell these functions which attribute is meant, so that each
  * has its own.
  */
-#define SSDM_ATTR(name, kind, ...)					\
+#define SSDM_ATTR(name, where, kind, ...)				\
 static struct ssdm_attr ssdm_attr_##name;				\
 									\
 static ssize_t ssdm_##name##_show(struct config_item *item, char *page)	\
@@ -164,42 +158,23 @@ static struct ssdm_attr ssdm_attr_##name = {				\
 		.show = ssdm_##name##_show,				\
 		.store = ssdm_##name##_store,				\
 	},								\
-	.offset = offsetof(struct ssd_model_config, name),		\
+	.offset = SSDM_##where(name),					\
 	__VA_ARGS__							\
 }
 
-#define SSDM_NUMBER(name, at_first, from, to)				\
-	SSDM_ATTR(name, number, .preset = at_first, .least = from, .most = to)
+#define SSDM_OWN(name)		offsetof(struct ssd_model_config, name)
+#define SSDM_MEDIA(name)	offsetof(struct ssd_model_config, media.name)
 
-#define SSDM_DIST(name)							\
-	SSDM_ATTR(name, dist, .preset = "fixed:0")
+#define NUMBER(name, at_first, from, to, ...)				\
+	SSDM_ATTR(name, OWN, number, .preset = at_first, .least = from,	\
+		  .most = to)
+#include "words.h"
 
-SSDM_NUMBER(size_mb, "1024", 1, 1 << 24);
-SSDM_NUMBER(namespaces, "1", 1, 16);
-SSDM_NUMBER(queues, "1", 1, 1024);
-SSDM_NUMBER(poll_queues, "0", 0, 1024);
-SSDM_NUMBER(depth, "1023", 1, BLK_MQ_MAX_DEPTH);
-SSDM_NUMBER(max_kb, "512", 4, 16384);
-SSDM_NUMBER(backing, "0", 0, 1);
-SSDM_NUMBER(write_cache, "0", 0, 1);
-SSDM_NUMBER(rotational, "0", 0, 1);
-SSDM_NUMBER(seed, "1", 0, U64_MAX);
-SSDM_NUMBER(time_scale, "100", 0, SSD_MODEL_SCALE_MAX);
-SSDM_NUMBER(doorbell_ns, "0", 0, 1000000);
-SSDM_NUMBER(shadow_doorbell, "0", 0, 1);
-SSDM_NUMBER(shadow_idle_ns, "0", 0, SSD_MODEL_NS_MAX);
-SSDM_NUMBER(latency_per_kb_ns, "0", 0, 1000000);
-SSDM_NUMBER(units, "0", 0, SSD_MODEL_UNITS_MAX);
-SSDM_NUMBER(bandwidth_mbs, "0", 0, 1000000);
-SSDM_NUMBER(seek_min_ns, "0", 0, SSD_MODEL_NS_MAX);
-SSDM_NUMBER(seek_max_ns, "0", 0, SSD_MODEL_NS_MAX);
-SSDM_NUMBER(rotation_ns, "0", 0, SSD_MODEL_NS_MAX);
-SSDM_NUMBER(irq_count, "1", 1, 1024);
-SSDM_NUMBER(irq_time_ns, "0", 0, SSD_MODEL_NS_MAX);
-SSDM_DIST(read_latency);
-SSDM_DIST(write_latency);
-SSDM_DIST(flush_latency);
-SSDM_DIST(service);
+#define NUMBER(name, at_first, from, to, ...)				\
+	SSDM_ATTR(name, MEDIA, number, .preset = at_first, .least = from, \
+		  .most = to)
+#define DIST(name, ...)	SSDM_ATTR(name, MEDIA, dist)
+#include "media_words.h"
 
 static int ssdm_power_on(struct ssdm_item *item)
 {
@@ -245,36 +220,19 @@ static ssize_t ssdm_power_store(struct config_item *item, const char *page,
 
 CONFIGFS_ATTR(ssdm_, power);
 
-static struct configfs_attribute *ssdm_attrs[] = {
-	&ssdm_attr_power,	/* the first: it has no preset */
-	&ssdm_attr_size_mb.attr,
-	&ssdm_attr_namespaces.attr,
-	&ssdm_attr_queues.attr,
-	&ssdm_attr_poll_queues.attr,
-	&ssdm_attr_depth.attr,
-	&ssdm_attr_max_kb.attr,
-	&ssdm_attr_backing.attr,
-	&ssdm_attr_write_cache.attr,
-	&ssdm_attr_rotational.attr,
-	&ssdm_attr_seed.attr,
-	&ssdm_attr_time_scale.attr,
-	&ssdm_attr_doorbell_ns.attr,
-	&ssdm_attr_shadow_doorbell.attr,
-	&ssdm_attr_shadow_idle_ns.attr,
-	&ssdm_attr_latency_per_kb_ns.attr,
-	&ssdm_attr_units.attr,
-	&ssdm_attr_bandwidth_mbs.attr,
-	&ssdm_attr_seek_min_ns.attr,
-	&ssdm_attr_seek_max_ns.attr,
-	&ssdm_attr_rotation_ns.attr,
-	&ssdm_attr_irq_count.attr,
-	&ssdm_attr_irq_time_ns.attr,
-	&ssdm_attr_read_latency.attr,
-	&ssdm_attr_write_latency.attr,
-	&ssdm_attr_flush_latency.attr,
-	&ssdm_attr_service.attr,
-	NULL,
-};
+/* power, which has no preset, all others, and NULL */
+static struct configfs_attribute *ssdm_attrs[32] = { &ssdm_attr_power };
+
+static void ssdm_list_attrs(void)
+{
+	struct configfs_attribute **at = ssdm_attrs + 1;
+
+#define NUMBER(name, ...)	(*at++ = &ssdm_attr_##name.attr)
+#include "words.h"
+#define NUMBER(name, ...)	(*at++ = &ssdm_attr_##name.attr)
+#define DIST(name, ...)		(*at++ = &ssdm_attr_##name.attr)
+#include "media_words.h"
+}
 
 static void ssdm_release(struct config_item *item)
 {
@@ -292,15 +250,18 @@ static const struct config_item_type ssdm_item_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-/* Writes to all attributes, but for power, what they are at first. */
-static void ssdm_preset(struct config_item *item)
+static void ssdm_preset(struct ssdm_item *item)
 {
 	struct configfs_attribute **at;
-	const char *text;
 
 	for (at = ssdm_attrs + 1; *at; at++) {
-		text = container_of(*at, struct ssdm_attr, attr)->preset;
-		(*at)->store(item, text, strlen(text));
+		struct ssdm_attr *attr = container_of(*at, struct ssdm_attr,
+						      attr);
+
+		if (attr->most)
+			*(u64 *)ssdm_field(item, attr) = attr->preset;
+		else
+			ssd_model_dist_parse(ssdm_field(item, attr), "fixed:0");
 	}
 }
 
@@ -316,7 +277,7 @@ static struct config_group *ssdm_make(struct config_group *group,
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&item->lock);
 	config_group_init_type_name(&item->group, name, &ssdm_item_type);
-	ssdm_preset(&item->group.cg_item);
+	ssdm_preset(item);
 	return &item->group;
 }
 
@@ -354,6 +315,7 @@ static struct configfs_subsystem ssdm_subsys = {
  */
 int ssd_model_config_init(void)
 {
+	ssdm_list_attrs();
 	config_group_init(&ssdm_subsys.su_group);
 	mutex_init(&ssdm_subsys.su_mutex);
 	return configfs_register_subsystem(&ssdm_subsys);

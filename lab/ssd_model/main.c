@@ -5,7 +5,6 @@
 #include <linux/blkdev.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
-#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/sizes.h>
@@ -38,8 +37,6 @@ static struct queue_limits ssdm_limits(const struct ssd_model_config *c)
 
 	if (c->write_cache)
 		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
-	if (c->rotational)
-		lim.features |= BLK_FEAT_ROTATIONAL;
 	return lim;
 }
 
@@ -52,7 +49,6 @@ static int ssdm_add_disk(struct ssd_model_dev *dev, unsigned int index,
 	int err;
 
 	ns->dev = dev;
-	ns->sector = index * ssdm_ns_sectors(c);
 	if (c->backing) {
 		ns->data = vzalloc(c->size_mb << 20);
 		if (!ns->data)
@@ -128,48 +124,6 @@ static int ssdm_alloc_tags(struct ssd_model_dev *dev,
 	return blk_mq_alloc_tag_set(set);
 }
 
-static int ssdm_init_media(struct ssd_model_dev *dev,
-			   const struct ssd_model_config *c)
-{
-	struct ssd_model_profile p;
-
-	/*
-	 * Not by an initializer: with -ftrivial-auto-var-init=zero, GCC 12 then
-	 * clears the padding, too, that of the members behind latency[] where
-	 * it would be without that array. That is in the midst of latency[0].
-	 */
-	memset(&p, 0, sizeof(p));
-	p.latency[SSD_MODEL_READ] = c->read_latency.dist;
-	p.latency[SSD_MODEL_WRITE] = c->write_latency.dist;
-	p.latency[SSD_MODEL_FLUSH] = c->flush_latency.dist;
-	p.service = c->service.dist;
-	p.latency_per_kb_ns = c->latency_per_kb_ns;
-	p.units = c->units;
-	p.bandwidth_mbs = c->bandwidth_mbs;
-	p.rotational = c->rotational;
-	p.seek_min_ns = c->seek_min_ns;
-	p.seek_max_ns = c->seek_max_ns;
-	p.rotation_ns = c->rotation_ns;
-	p.sectors = c->namespaces * ssdm_ns_sectors(c);
-	p.time_scale = c->time_scale;
-	return ssd_model_media_init(&dev->media, &p);
-}
-
-static void ssdm_init_timing(struct ssd_model_dev *dev,
-			     const struct ssd_model_config *c)
-{
-	dev->doorbell_ns = ssd_model_scale(c->doorbell_ns, c->time_scale);
-	if (c->shadow_doorbell)
-		dev->shadow_idle_ns = ssd_model_scale(c->shadow_idle_ns,
-						      c->time_scale);
-	/* To wait for one command is not to wait. */
-	dev->irq_count = c->irq_count;
-	if (c->irq_count > 1)
-		dev->irq_time_ns = ssd_model_scale(c->irq_time_ns,
-						   c->time_scale);
-	dev->fifo = dev->media.instant && !dev->irq_time_ns;
-}
-
 static struct ssd_model_dev *ssdm_alloc(const char *name,
 					const struct ssd_model_config *c)
 {
@@ -210,7 +164,6 @@ static void ssdm_init_queues(struct ssd_model_dev *dev, u64 seed)
 
 	for (i = 0; i < dev->nr_irq_queues + dev->nr_poll_queues; i++)
 		ssd_model_queue_init(dev, i, seed);
-	dev->stats_since = ktime_get_ns();
 }
 
 /**
@@ -218,8 +171,7 @@ static void ssdm_init_queues(struct ssd_model_dev *dev, u64 seed)
  * @name: of the disks, before "n1"; must stay as long as the device
  * @c: what the device is to be like
  *
- * Return: the device, or an ERR_PTR(): -EINVAL if the values of @c do not go
- * together.
+ * Return: the device, or an ERR_PTR().
  */
 struct ssd_model_dev *ssd_model_dev_create(const char *name,
 					   const struct ssd_model_config *c)
@@ -230,10 +182,10 @@ struct ssd_model_dev *ssd_model_dev_create(const char *name,
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
 	ssdm_init_queues(dev, c->seed);
-	err = ssdm_init_media(dev, c);
+	dev->doorbell_ns = ssd_model_scale(c->doorbell_ns, c->media.time_scale);
+	err = ssd_model_media_init(&dev->media, &c->media);
 	if (err)
 		goto free;
-	ssdm_init_timing(dev, c);
 	err = ssdm_alloc_tags(dev, c);
 	if (err)
 		goto free;

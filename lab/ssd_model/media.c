@@ -3,28 +3,21 @@
  * When a command completes. All servers here are first come, first served, so
  * that this is known when the command arrives. No clock and no locks: who calls
  * says what time it is, and sees to it that calls do not overlap.
+ *
+ * lab/sim/plugsim compiles this, too.
  */
-#include <linux/ctype.h>
-#include <linux/export.h>
-#include <linux/math.h>
+#include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "ssd_model.h"
-
-/* 2^64 divided by the golden ratio: the step of splitmix64 */
-#define SSDM_STEP	0x9e3779b97f4a7c15ULL
+#include "media.h"
 
 /* Percentiles in units of 10^-7 % */
 #define SSDM_DECIMALS	7
 #define SSDM_PERCENT	10000000U
 #define SSDM_ONE	(100ULL * SSDM_PERCENT)
-
-/* The square root of a distance of 1 (the whole device) */
-#define SSDM_ROOT_BITS	30
 
 /* The output function of splitmix64 */
 static u64 ssdm_mix(u64 x)
@@ -48,9 +41,13 @@ u64 ssd_model_draw(u64 seed, u64 number, enum ssd_model_draw which)
 {
 	u64 step = number * SSD_MODEL_DRAWS + which + 1;
 
-	return ssdm_mix(seed + step * SSDM_STEP);
+	return ssdm_mix(seed + step * SSD_MODEL_STEP);
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_draw, "SSD_MODEL");
+
+static bool ssdm_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
 
 /* Digits, as kstrtou64() is too generous with signs and line ends. */
 static bool ssdm_number(const char **text, u64 most, u64 *value)
@@ -58,7 +55,7 @@ static bool ssdm_number(const char **text, u64 most, u64 *value)
 	const char *p = *text;
 	u64 n = 0;
 
-	while (isdigit(*p)) {
+	while (ssdm_digit(*p)) {
 		n = n * 10 + *p++ - '0';
 		if (n > most)
 			return false;
@@ -80,7 +77,7 @@ static bool ssdm_percent(const char **text, u64 *value)
 	*value *= SSDM_PERCENT;
 	if (**text != '.')
 		return true;
-	for (p = *text + 1; isdigit(*p); p++) {
+	for (p = *text + 1; ssdm_digit(*p); p++) {
 		digit /= 10;
 		if (!digit)
 			return false;
@@ -158,44 +155,40 @@ static const struct {
 /**
  * ssd_model_dist_parse - read a distribution
  * @dist: set only if there is no error
- * @text: "fixed:NS", "uniform:LO-HI" or "table:P=NS,..."
+ * @text: as SSD_MODEL_DIST_SYNTAX says; percentiles and times ascend, and
+ *	percentiles have up to 7 decimals
  *
  * Return: 0 or -EINVAL.
  */
 int ssd_model_dist_parse(struct ssd_model_dist *dist, const char *text)
 {
 	struct ssd_model_dist new = {};
+	const char *end;
 	size_t i, len;
 
+	if (snprintf(new.text, sizeof(new.text), "%s", text) >=
+	    sizeof(new.text))
+		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(ssdm_kinds); i++) {
-		len = str_has_prefix(text, ssdm_kinds[i].prefix);
-		if (!len)
+		len = strlen(ssdm_kinds[i].prefix);
+		if (strncmp(text, ssdm_kinds[i].prefix, len))
 			continue;
-		text += len;
-		if (!ssdm_kinds[i].parse(&new, &text) || *text)
-			return -EINVAL;
+		end = text + len;
+		if (!ssdm_kinds[i].parse(&new, &end) || *end)
+			break;
 		*dist = new;
 		return 0;
 	}
 	return -EINVAL;
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_dist_parse, "SSD_MODEL");
 
-/**
- * ssd_model_dist_sample - a time from a distribution
- * @dist: the distribution
- * @draw: a random number, of which the upper half counts
- *
- * Return: ns.
- */
-u64 ssd_model_dist_sample(const struct ssd_model_dist *dist, u64 draw)
+/* Of a random number, the upper half counts. */
+static u64 ssdm_sample(const struct ssd_model_dist *dist, u64 draw)
 {
 	const struct ssd_model_point *p = dist->points;
 	u64 share = draw >> 32;
 	u32 part;
 
-	if (dist->nr == 1)
-		return p->ns;
 	/* No share reaches 2^32, where the last point is. */
 	while (share >= p[1].below)
 		p++;
@@ -203,7 +196,6 @@ u64 ssd_model_dist_sample(const struct ssd_model_dist *dist, u64 draw)
 	/* One bit more, to round: cutting off would shift the mean. */
 	return p[0].ns + (mul_u64_u32_shr(p[1].ns - p[0].ns, part, 31) + 1) / 2;
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_dist_sample, "SSD_MODEL");
 
 /* A sample for a command, without the draw where it would not matter */
 static u64 ssdm_time(const struct ssd_model_dist *dist,
@@ -212,8 +204,7 @@ static u64 ssdm_time(const struct ssd_model_dist *dist,
 {
 	if (dist->nr == 1)
 		return dist->points[0].ns;
-	return ssd_model_dist_sample(dist,
-				     ssd_model_draw(a->seed, a->number, which));
+	return ssdm_sample(dist, ssd_model_draw(a->seed, a->number, which));
 }
 
 /**
@@ -227,7 +218,6 @@ u64 ssd_model_scale(u64 ns, u32 percent)
 {
 	return div_u64(ns * percent, 100);
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_scale, "SSD_MODEL");
 
 static void ssdm_scale_dist(struct ssd_model_dist *dist, u32 percent)
 {
@@ -238,31 +228,9 @@ static void ssdm_scale_dist(struct ssd_model_dist *dist, u32 percent)
 						     percent);
 }
 
-static void ssdm_scale_profile(struct ssd_model_profile *p)
-{
-	unsigned int op;
-
-	for (op = 0; op < SSD_MODEL_OPS; op++)
-		ssdm_scale_dist(&p->latency[op], p->time_scale);
-	ssdm_scale_dist(&p->service, p->time_scale);
-	p->latency_per_kb_ns = ssd_model_scale(p->latency_per_kb_ns,
-					       p->time_scale);
-	p->seek_min_ns = ssd_model_scale(p->seek_min_ns, p->time_scale);
-	p->seek_max_ns = ssd_model_scale(p->seek_max_ns, p->time_scale);
-	p->rotation_ns = ssd_model_scale(p->rotation_ns, p->time_scale);
-}
-
 static bool ssdm_dist_zero(const struct ssd_model_dist *dist)
 {
 	return !dist->points[dist->nr - 1].ns;
-}
-
-static bool ssdm_no_latency(const struct ssd_model_profile *p)
-{
-	return ssdm_dist_zero(&p->latency[SSD_MODEL_READ]) &&
-	       ssdm_dist_zero(&p->latency[SSD_MODEL_WRITE]) &&
-	       ssdm_dist_zero(&p->latency[SSD_MODEL_FLUSH]) &&
-	       ssdm_dist_zero(&p->service) && !p->latency_per_kb_ns;
 }
 
 /**
@@ -270,29 +238,28 @@ static bool ssdm_no_latency(const struct ssd_model_profile *p)
  * @media: to be set up
  * @profile: what it is to be like; copied
  *
- * Return: 0, -EINVAL if the longest seek is shorter than the shortest, or
- * -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int ssd_model_media_init(struct ssd_model_media *media,
 			 const struct ssd_model_profile *profile)
 {
 	struct ssd_model_profile *p = &media->profile;
 
-	if (profile->seek_max_ns < profile->seek_min_ns)
-		return -EINVAL;
 	memset(media, 0, sizeof(*media));
 	*p = *profile;
-	ssdm_scale_profile(p);
+	ssdm_scale_dist(&p->read_latency, p->time_scale);
+	ssdm_scale_dist(&p->write_latency, p->time_scale);
+	ssdm_scale_dist(&p->service, p->time_scale);
 	/* bytes * 1000 / (MB/s) is ns; percents make that 10 / (MB/s). */
 	media->link_cost = 10 * p->time_scale;
-	media->arm = p->rotational && (p->seek_max_ns || p->rotation_ns);
-	media->shared = p->units || p->bandwidth_mbs || media->arm;
-	media->instant = !media->shared && ssdm_no_latency(p);
+	media->shared = p->units || p->bandwidth_mbs;
+	media->instant = !media->shared && ssdm_dist_zero(&p->read_latency) &&
+			 ssdm_dist_zero(&p->write_latency) &&
+			 ssdm_dist_zero(&p->service);
 	if (p->units)
 		media->unit_free = kvcalloc(p->units, sizeof(u64), GFP_KERNEL);
 	return p->units && !media->unit_free ? -ENOMEM : 0;
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_media_init, "SSD_MODEL");
 
 /**
  * ssd_model_media_exit - free what ssd_model_media_init() allocated
@@ -303,7 +270,6 @@ void ssd_model_media_exit(struct ssd_model_media *media)
 	kvfree(media->unit_free);
 	media->unit_free = NULL;
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_media_exit, "SSD_MODEL");
 
 /* The earliest unit has become free later: move it down the heap. */
 static void ssdm_sift(u64 *heap, u32 nr, u64 later)
@@ -333,20 +299,17 @@ static u64 ssdm_serve(struct ssd_model_media *media,
 		return now + ns;
 	done = max(now, media->unit_free[0]) + ns;
 	ssdm_sift(media->unit_free, p->units, done);
-	media->unit_ns += ns;
 	return done;
 }
 
 static u64 ssdm_latency(const struct ssd_model_media *media,
 			const struct ssd_model_access *a)
 {
-	u64 ns = ssdm_time(&media->profile.latency[a->op], a,
-			   SSD_MODEL_DRAW_LATENCY);
+	const struct ssd_model_profile *p = &media->profile;
 
-	if (media->profile.latency_per_kb_ns && a->bytes > SZ_4K)
-		ns += media->profile.latency_per_kb_ns *
-		      (a->bytes - SZ_4K) / SZ_1K;
-	return ns;
+	return ssdm_time(a->op == SSD_MODEL_WRITE ? &p->write_latency :
+						    &p->read_latency,
+			 a, SSD_MODEL_DRAW_LATENCY);
 }
 
 /*
@@ -367,46 +330,14 @@ static u64 ssdm_transfer(struct ssd_model_media *media, u32 bytes, u64 now)
 	return media->link_free;
 }
 
-static u64 ssdm_distance(u64 a, u64 b)
-{
-	return a > b ? a - b : b - a;
-}
-
-static u64 ssdm_seek_ns(const struct ssd_model_media *media,
-			const struct ssd_model_access *a)
-{
-	const struct ssd_model_profile *p = &media->profile;
-	u64 way = ssdm_distance(a->sector, media->arm_sector);
-	u64 part = div64_u64(way << 28, p->sectors);
-	u64 draw = ssd_model_draw(a->seed, a->number, SSD_MODEL_DRAW_ROTATION);
-
-	/* part is 2^28 times a share; its root is 2^30 times the share's. */
-	return p->seek_min_ns +
-	       mul_u64_u32_shr(p->seek_max_ns - p->seek_min_ns,
-			       int_sqrt64(part << 32), SSDM_ROOT_BITS) +
-	       mul_u64_u32_shr(p->rotation_ns, draw >> 32, 32);
-}
-
-/* Returns when the arm is where the command begins, and sends it there. */
-static u64 ssdm_seek(struct ssd_model_media *media,
-		     const struct ssd_model_access *a, u64 now)
-{
-	u64 there = max(now, media->arm_free);
-
-	if (a->sector != media->arm_sector)
-		there += ssdm_seek_ns(media, a);
-	media->arm_sector = a->sector + (a->bytes >> SECTOR_SHIFT);
-	media->arm_free = there;
-	return there;
-}
-
 /**
  * ssd_model_media_admit - let a command in
  * @media: the media
  * @access: the command
  * @now: time in ns, never less than in the call before
  *
- * Calls must not overlap if @media->shared.
+ * Calls must not overlap if @media->shared. The link transfers while the units
+ * work: a command is done when both are. A flush takes no time.
  *
  * Return: time when the command completes.
  */
@@ -416,38 +347,9 @@ u64 ssd_model_media_admit(struct ssd_model_media *media,
 	u64 done;
 
 	if (access->op == SSD_MODEL_FLUSH)
-		return now + ssdm_latency(media, access);
-	if (media->arm)
-		now = ssdm_seek(media, access, now);
+		return now;
 	done = ssdm_serve(media, access, now) + ssdm_latency(media, access);
-	if (media->profile.bandwidth_mbs) {
-		u64 moved = ssdm_transfer(media, access->bytes, now);
-
-		/* The arm cannot leave before. */
-		media->arm_free = max(media->arm_free, moved);
-		done = max(done, moved);
-	}
+	if (media->profile.bandwidth_mbs)
+		done = max(done, ssdm_transfer(media, access->bytes, now));
 	return done;
 }
-EXPORT_SYMBOL_NS_GPL(ssd_model_media_admit, "SSD_MODEL");
-
-/**
- * ssd_model_media_busy - how long the units have worked
- * @media: the media
- * @now: time in ns, not less than at the last admission
- *
- * Return: sum over all units up to @now, in ns.
- */
-u64 ssd_model_media_busy(const struct ssd_model_media *media, u64 now)
-{
-	u64 busy = media->unit_ns;
-	u32 i;
-
-	/* A unit that becomes free later has no pause until then. */
-	for (i = 0; i < media->profile.units; i++) {
-		if (media->unit_free[i] > now)
-			busy -= media->unit_free[i] - now;
-	}
-	return busy;
-}
-EXPORT_SYMBOL_NS_GPL(ssd_model_media_busy, "SSD_MODEL");

@@ -96,18 +96,11 @@ static void ssdm_queue(struct ssd_model_queue *q,
 static u64 ssdm_ring(struct ssd_model_queue *q)
 	__must_hold(&q->lock)
 {
-	struct ssd_model_dev *dev = q->dev;
-	u64 now = ktime_get_ns(), end;
+	u64 now = ktime_get_ns(), end = now + q->dev->doorbell_ns;
 
-	if (q->looked && now - q->looked < dev->shadow_idle_ns) {
-		q->stats.shadow_doorbells++;
-	} else {
-		q->stats.doorbells++;
-		for (end = now + dev->doorbell_ns; now < end;
-		     now = ktime_get_ns())
-			cpu_relax();
-	}
-	q->looked = now;
+	q->stats.doorbells++;
+	for (; now < end; now = ktime_get_ns())
+		cpu_relax();
 	return now;
 }
 
@@ -121,11 +114,9 @@ static void ssdm_admit_one(struct ssd_model_queue *q, struct request *rq,
 			   u64 now)
 	__must_hold(&q->lock)
 {
-	struct ssd_model_ns *ns = rq->q->queuedata;
 	struct ssd_model_cmd *cmd = blk_mq_rq_to_pdu(rq);
 	struct ssd_model_access access = {
 		.op = ssdm_op(rq),
-		.sector = ns->sector + blk_rq_pos(rq),
 		.seed = q->seed,
 		.number = q->number++,
 	};
@@ -152,44 +143,18 @@ static u64 ssdm_due(const struct rb_node *node)
 }
 
 /*
- * When the interrupt has to come, with a command due first at @first. Where
- * interrupts are not coalesced, that is then.
- */
-static u64 ssdm_interrupt_at(const struct ssd_model_queue *q, u64 first)
-{
-	const struct rb_node *node;
-	u64 last = first + q->dev->irq_time_ns;
-	unsigned int nr;
-
-	if (!q->dev->irq_time_ns || first == SSDM_NEVER)
-		return first;
-	node = rb_first_cached(&q->tree);
-	for (nr = 1; nr < q->dev->irq_count; nr++) {
-		node = rb_next(node);
-		if (!node || ssdm_due(node) >= last)
-			return last;
-	}
-	return ssdm_due(node);
-}
-
-/*
  * Sets the timer, if it would fire too late. It may be running on another CPU,
  * waiting for the lock: it will see what is in the queue then.
  */
 static void ssdm_arm(struct ssd_model_queue *q, u64 first)
 	__must_hold(&q->lock)
 {
-	u64 at;
-
 	/* Pairs with the read in ssdm_poll(). */
 	WRITE_ONCE(q->next_due, first);
-	if (q->polled)
+	if (q->polled || first >= q->fires)
 		return;
-	at = ssdm_interrupt_at(q, first);
-	if (at >= q->fires)
-		return;
-	q->fires = at;
-	hrtimer_start(&q->timer, ns_to_ktime(at), SSDM_TIMER_MODE);
+	q->fires = first;
+	hrtimer_start(&q->timer, ns_to_ktime(first), SSDM_TIMER_MODE);
 }
 
 static u64 ssdm_first_due(const struct ssd_model_queue *q)
@@ -232,8 +197,8 @@ static void ssdm_doorbell(struct ssd_model_queue *q)
 	u64 now = ssdm_ring(q);
 
 	q->stats.commands += q->nr_pending;
-	ssd_model_stats_inflight(&q->stats, now, q->nr_pending);
-	if (q->dev->fifo)
+	q->stats.inflight += q->nr_pending;
+	if (q->dev->media.instant)
 		ssdm_admit_fifo(q, now);
 	else
 		ssdm_admit_timed(q, now);
@@ -342,12 +307,12 @@ static unsigned int ssdm_take(struct ssd_model_queue *q, u64 now,
 {
 	unsigned int nr;
 
-	if (q->dev->fifo)
+	if (q->dev->media.instant)
 		nr = ssdm_take_fifo(q, done);
 	else
 		nr = ssdm_take_due(q, now, done);
 	if (nr) {
-		ssd_model_stats_inflight(&q->stats, now, -(int)nr);
+		q->stats.inflight -= nr;
 		q->stats.completion_batches++;
 	}
 	return nr;
@@ -518,7 +483,6 @@ void ssd_model_queue_init(struct ssd_model_dev *dev, unsigned int index,
 	q->fires = SSDM_NEVER;
 	q->seed = ssd_model_draw(seed, index, 0);
 	q->polled = index >= dev->nr_irq_queues;
-	q->stats.since = ktime_get_ns();
 	hrtimer_setup(&q->timer, ssdm_interrupt, CLOCK_MONOTONIC,
 		      SSDM_TIMER_MODE);
 }

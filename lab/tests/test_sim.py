@@ -1,37 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The simulator against arithmetic, and what is made of its runs."""
-import os
+"""The simulator, and the media that it shares with ssd_model, against
+arithmetic; and what is made of its runs."""
+import pathlib
 import subprocess
-import sys
-import unittest
-from unittest import mock
 
-from lab.sim import ablate
-from lab.bench import crosscheck
-from lab.sim import simconfigs
-from lab.sim import simreport
-from lab.sim import simrun
+import pytest
+
+from lab.bench import profiles, rfc
+from lab.sim import ablate, sim, simconfigs, simreport, simrun
+from scripts import kernel
 
 ENGINE = []
+SINGLE = "group=1 depth=1 batch=1 complete=1 "
+WAIT = "depth=32 batch=32 complete=32 "
 
 
-def setUpModule():
-    """One simulator for all."""
-    if not os.path.isdir(os.path.join(simrun.TREE, "tools/include")):
-        raise unittest.SkipTest("no kernel tree: make tree")
+@pytest.fixture(autouse=True, scope="module")
+def engine():
+    if not pathlib.Path(kernel.TREE, "tools/include").is_dir():
+        pytest.skip("no kernel tree: make tree")
     simrun.build()
-    ENGINE.append(simrun.Engine())
-
-
-def tearDownModule():
-    """No process stays."""
-    while ENGINE:
-        ENGINE.pop().stop()
+    with simrun.Engine() as one:
+        ENGINE[:] = [one]
+        yield one
 
 
 def run(line):
-    """The result of a line."""
-    return ENGINE[0].run(line)
+    return ENGINE[0].run("warm_ios=4000 ios=16000 " + line)
 
 
 def outcome(line):
@@ -39,548 +34,458 @@ def outcome(line):
     return run(line)["phases"][-1]
 
 
-class Arithmetic(unittest.TestCase):
-    """What a pencil gives."""
-
-    def near(self, value, expected, part=0.001):
-        """Within a part of it."""
-        self.assertLess(abs(value / expected - 1), part,
-                        "%g, not %g" % (value, expected))
-
-    def test_one_at_a_time(self):
-        """A core does one thing after the other."""
-        got = outcome("group=1 depth=1 batch=1 complete=1 lat=fixed:10000 "
-                      "submit=300 reap=200 doorbell=100 flush=40 enter=250 "
-                      "poll=110 ios=1000")
-        self.near(got["iops"], 1e9 / 11000)
-        self.near(got["mean"], 11000)
-        self.near(got["p99"], 11000, 0.01)
-        self.assertEqual(got["doorbells"], 1)
-
-    def test_submit_and_wait(self):
-        """The last group's commands are the last to return."""
-        line = ("group=%d depth=32 batch=32 complete=32 lat=fixed:100000 "
-                "submit=300 reap=100 doorbell=50 ios=3200")
-        for group in (8, 32):
-            cycle = 32 * 300 + 32 / group * 50 + 100000 + group * 100
-            self.near(outcome(line % group)["iops"], 32e9 / cycle)
-
-    def test_cpu_bound(self):
-        """Doorbells are shared by a group."""
-        for group in simrun.GROUPS:
-            got = outcome("group=%d lat=fixed:0 doorbell=800" % group)
-            self.near(got["iops"], 1e9 / (250 + 150 + 800 / group))
-            self.near(got["doorbells"], 1 / group)
-
-    def test_units(self):
-        """Saturated: the device's own rate, however many queues."""
-        line = "group=8 hctxs=%d units=64 service=fixed:600000 lat=fixed:1000"
-        for hctxs in (1, 5):
-            self.near(outcome(line % hctxs)["iops"], 64e9 / 600000)
-
-    def test_queues_add(self):
-        """Without units, cores do not disturb each other."""
-        self.near(outcome("group=8 hctxs=8 tasks=2 lat=fixed:1000")["iops"],
-                  16 * outcome("group=8 lat=fixed:1000")["iops"], 0.01)
-
-    def test_stalls(self):
-        """A device that is away a quarter of the time."""
-        line = "group=8 units=1 service=fixed:10000"
-        self.near(outcome(line + " stall=250000 stall_every=1000000")["iops"],
-                  0.75 * outcome(line)["iops"], 0.01)
-
-    def test_mix(self):
-        """Half of them take three times as long."""
-        got = outcome("units=1 service=fixed:10000 mix=50 mix_factor=3")
-        self.near(got["iops"], 1e9 / 20000, 0.01)
-
-    def test_distributions(self):
-        """Their means, one command at a time."""
-        for text, mean in (("uniform:500000-1500000", 1e6),
-                           ("lognormal:1000000:50", 1e6),
-                           ("bimodal:400000-600000:10:11", 1e6)):
-            got = outcome("depth=1 batch=1 complete=1 lat=" + text)
-            self.near(got["mean"], mean, 0.02)
-
-    def test_interrupts(self):
-        """They cost the core that takes them."""
-        line = ("group=1 depth=1 batch=1 complete=1 lat=fixed:10000 irq=700 "
-                "wake=300 irq_core=%d ios=1000")
-        for core in (1, 2):
-            self.near(outcome(line % core)["iops"],
-                      1e9 / (10000 + 250 + 50 + 150 + 1000))
-        line = "group=32 lat=fixed:0 irq=700 single=1 irq_core=%d"
-        self.assertGreater(outcome(line % 2)["iops"],
-                           1.2 * outcome(line % 1)["iops"])
-
-    def test_open_loop(self):
-        """The rate is what arrives."""
-        for poisson in (0, 1):
-            got = outcome("arrive=100000 batch=4 complete=1 lat=fixed:20000 "
-                          "group=32 poisson=%d" % poisson)
-            self.near(got["iops"], 4e9 / 100000, 0.02)
-            self.assertGreater(got["mean"], 20000)
-
-    def test_phases(self):
-        """Each has its own figures."""
-        both = run("group=8 lat=fixed:100000 then lat=fixed:20000")["phases"]
-        for phase, latency in zip(both, (100000, 20000)):
-            alone = outcome("group=8 lat=fixed:%d" % latency)
-            self.near(phase["iops"], alone["iops"], 0.01)
+def near(expected, part=0.001):
+    return pytest.approx(expected, rel=part)
 
 
-    def test_beginnings(self):
-        """The first 50 and 200 ms, of which the measured part has nothing, or
-        as much of them as there is before it."""
-        line = ("group=1 depth=1 batch=1 complete=1 lat=fixed:9600 submit=250 "
-                "reap=150 doorbell=0 poll=0 ios=1000 ")
-        for words, ms in (("", (50, 200)), ("warm=120000000", (50, 120)),
-                          ("warm=20000000", (20, 20)), ("warm=0", (0, 0)),
-                          ("warm_ios=7000", (50, 70)),
-                          ("warm_ios=3000", (30, 30))):
-            got = outcome(line + words)
-            for name, length in zip(simrun.BEGINNINGS, ms):
-                self.assertLessEqual(abs(got[name]["ios"] - 100 * length), 2,
-                                     (name, words))
-                if length:
-                    self.near(got[name]["iops"], 1e5)
-                    self.near(got[name]["p99"], 10000, 0.01)
-            self.near(got["ns"], 1002 * 10000, 0.002)
+# --- what a pencil gives -----------------------------------------------------
 
-    def test_latencies_of_beginnings(self):
-        """Each I/O takes 10 us and one comes every 9: the more have come, the
-        longer the last one waits."""
-        got = run("arrive=9000 depth=1 batch=1 complete=1 lat=fixed:9600 "
-                  "submit=250 reap=150 doorbell=0 group=1 ios=4000")
-        phase, whole = got["phases"][0], got["all"]
-        self.near(phase["first50"]["p99"], 0.99 * 5000 * 1000, 0.01)
-        self.near(phase["first200"]["p99"], 0.99 * 20000 * 1000, 0.01)
-        for part in (phase, whole):
-            self.near(part["mean"], 102000 * 1000, 0.001)
-            self.near(part["ns"], 4000 * 10000)
-
-    def test_warm(self):
-        """A second passes before anything is measured."""
-        samples = simrun.trace("lat=uniform:62522-145886 ios=84000")
-        self.assertGreater(samples[-1][0], 1_050_000_000)
-        self.assertLess(samples[-1][0], 1_150_000_000)
-        for index in range(99):
-            config = simconfigs.generate(2, index)
-            self.assertEqual(config.lengths(True)["warm"],
-                             0 if config.period else 1_000_000_000)
-
-    def test_random_sizes(self):
-        """A submission of 1 to 32 I/Os has a doorbell, and 16.5 on average."""
-        got = outcome("group=32 ragged=1 lat=fixed:1000 ios=200000")
-        self.near(got["doorbells"], 1 / 16.5, 0.02)
-
-    def test_bursts(self):
-        """A quarter of the time nothing is submitted."""
-        line = "group=8 lat=fixed:0 time=400000000 ios=10000000"
-        self.near(outcome(line + " burst=3000000 pause=1000000")["iops"],
-                  0.75 * outcome(line)["iops"], 0.01)
-
-    def test_cycles(self):
-        """Phases that alternate: all of it is the mean of them."""
-        load = "depth=%d batch=%d complete=%d lat=fixed:%d "
-        loads = [load % words for words in (
-            (1, 1, 1, 100000), (1, 1, 1, 20000), (2, 2, 2, 20000))]
-        rates = [outcome("group=8 " + load)["iops"] for load in loads]
-        got = run("group=8 warm=0 cycles=5 time=50000000 ios=10000000 " +
-                  "then ".join(loads))
-        self.near(got["all"]["ns"], 5 * 3 * 50000000, 0.02)
-        self.near(got["all"]["iops"], sum(rates) / 3, 0.01)
-        for phase, rate in zip(got["phases"], rates):
-            self.near(phase["iops"], rate, 0.01)
-
-    def test_mixed_loads(self):
-        """Queues take the loads in turn."""
-        got = run("group=1 hctxs=3 lat=fixed:100000 warm=0 time=100000000 "
-                  "ios=10000000 depth=8 batch=1 complete=1 also depth=2")
-        self.assertEqual(len(got["ios"]), 3)
-        self.near(got["ios"][0], got["ios"][2], 0.01)
-        self.near(got["ios"][0], 4 * got["ios"][1], 0.03)
-
-    def test_link(self):
-        """It carries I/Os, in however many commands they come."""
-        for group in (1, 32):
-            self.near(outcome("group=%d seq=100 transfer=4000 lat=fixed:9000"
-                              % group)["iops"], 1e9 / 4000)
+@pytest.mark.parametrize("line, iops, part", [
+    # A core does one thing after the other.
+    (SINGLE + "read_latency=fixed:10000 submit=300 reap=200 doorbell=100",
+     1e9 / 10600, 0.001),
+    # The last group's commands are the last to return.
+    *((WAIT + f"group={group} read_latency=fixed:100000 submit=300 reap=100",
+       32e9 / (32 * 300 + 32 / group * 50 + 100000 + group * 100), 0.001)
+      for group in (8, 32)),
+    # A group shares a doorbell.
+    *((f"group={group} doorbell=800", 1e9 / (400 + 800 / group), 0.001)
+      for group in simrun.GROUPS),
+    # The device's own rate, however many queues; a mean, however many units.
+    *((f"group=8 hctxs={hctxs} units=64 service=fixed:600000", 64e9 / 6e5, 0.01)
+      for hctxs in (1, 5)),
+    ("group=8 units=5 service=uniform:5000-15000", 5e9 / 1e4, 0.01),
+    # Without units, cores do not disturb each other.
+    ("group=8 hctxs=8 tasks=2", 16e9 / (400 + 50 / 8), 0.01),
+    # The device is away a quarter of the time.
+    ("group=8 units=1 service=fixed:10000 stall=250000 stall_every=1000000",
+     0.75e5, 0.01),
+    (SINGLE + "submit=0 reap=0 doorbell=0 read_latency=fixed:10000 "
+     "stall=500000 stall_every=1000000", 0.5e5, 0.01),
+    # A core is taken away a tenth of the time; its speed varies.
+    ("group=8 steal=1000000 steal_every=9000000 ios=4000000",
+     0.9e9 / (400 + 50 / 8), 0.02),
+    ("group=8 jitter=50", 1e9 / (400 + 50 / 8), 0.01),
+    # The link carries I/Os, in however many commands they come; thirds of a ns
+    # add up; the media works meanwhile.
+    *((f"group={group} seq=100 bandwidth_mbs=1000 read_latency=fixed:9000",
+       1e9 / 4096, 0.001) for group in (1, 32)),
+    ("group=32 submit=9 reap=0 doorbell=0 size=1024 bandwidth_mbs=3000",
+     3e9 / 1024, 0.0001),
+    (SINGLE + "submit=0 reap=0 doorbell=0 read_latency=fixed:2000 "
+     "bandwidth_mbs=4096", 1e9 / 2000, 0.001),
+    (SINGLE + "submit=0 reap=0 doorbell=0 units=1 service=fixed:1000 "
+     "read_latency=fixed:300 time_scale=250", 1e9 / 3250, 0.001),
+    (SINGLE + "submit=0 reap=0 doorbell=0 bandwidth_mbs=1 time_scale=250 "
+     "size=512", 1e9 / 512 / 2500, 0.001),
+    # An interrupt costs the core that takes it.
+    *((SINGLE + f"read_latency=fixed:10000 irq=700 wake=300 irq_core={core}",
+       1e9 / (10000 + 250 + 50 + 150 + 1000), 0.001) for core in (1, 2)),
+    # The rate is what arrives.
+    *(("arrive=100000 batch=4 complete=1 read_latency=fixed:20000 group=32 "
+       f"poisson={poisson}", 4e4, 0.03) for poisson in (0, 1)),
+    # A quarter of the time nothing is submitted.
+    ("group=8 time=40000000 ios=10000000 burst=3000000 pause=1000000",
+     0.75e9 / (400 + 50 / 8), 0.01),
+])
+def test_rate(line, iops, part):
+    assert outcome(line)["iops"] == near(iops, part)
 
 
-class Merges(unittest.TestCase):
-    """I/Os that join a request, and what a decision does to them."""
-
-    LINE = ("lat=fixed:0 doorbell=80 submit=300 join=200 reap=150 "
-            "reap_join=100 group=%d seq=%d")
-
-    def test_whatever_the_group(self):
-        """I/Os are scored; a full group waits for one that joins it."""
-        for group, merge in ((1, 1), (8, 1), (32, 1), (1, 0)):
-            got = outcome(self.LINE % (group, 100) + " merge=%d" % merge)
-            requests = 1 if merge else 32
-            self.assertAlmostEqual(got["requests"], requests / 32, 4)
-            ns = requests * (450 + 80) + (32 - requests) * 300
-            self.assertAlmostEqual(got["iops"], 32e9 / ns, delta=2000)
-
-    def test_limits(self):
-        """31 I/Os of 4 KiB fit in 127 KiB, and the last one does not."""
-        got = outcome(self.LINE % (32, 100) + " max_size=130048")
-        self.assertAlmostEqual(got["requests"], 2 / 32, 4)
-        # 128 KiB are held until the next request comes: 3 flushes of 64
-        got = outcome(self.LINE % (32, 100) + " depth=64 batch=64 "
-                      "max_size=131072")
-        self.assertAlmostEqual(got["requests"], 2 / 64, 4)
-        self.assertAlmostEqual(got["doorbells"], 2 / 64, 4)
-
-    def test_random(self):
-        """Nothing joins; of two streams, every other one does."""
-        self.assertGreater(outcome(self.LINE % (32, 0))["requests"], 0.99)
-        got = outcome(self.LINE % (32, 100) + " streams=2 ios=200000")
-        self.assertAlmostEqual(got["requests"], (1 + 31 / 2) / 32, delta=0.01)
-
-    def test_too_large_to_join(self):
-        """What can not join leaves in groups, random or not."""
-        for seq in (100, 0):
-            got = outcome(self.LINE % (4, seq) + " size=65536 max_size=65536")
-            self.assertAlmostEqual(got["doorbells"], 1 / 4, delta=0.001)
-            self.assertGreater(got["requests"], 0.99)
-
-    def test_controller_sees_requests(self):
-        """As the kernel counts them, however many I/Os they carry."""
-        line = "seq=100 max_size=130048 lat=fixed:0 ios=100000 warm=0"
-        samples = simrun.trace(line + " group=32")
-        self.assertGreater(len(samples), 5)
-        for one in samples:
-            self.assertIn(one[6], (128, 512))
-        # 31 and 1 in a plug of 32 I/Os
-        self.assertEqual(2 * sum(one[7] for one in samples),
-                         sum(one[6] for one in samples))
-
-    def test_controller_sees_what_is_in_flight(self):
-        """All of them, at the moment of a flush: a multiple of the batch."""
-        samples = simrun.trace("lat=fixed:100000 depth=256 batch=32 "
-                               "complete=32 ios=200000 warm=0")
-        self.assertGreater(len(samples), 5)
-        for one in samples[2:]:
-            self.assertLessEqual(one[8], 256)
-            self.assertGreater(one[8], 192)
-            # 16 round trips, or a quarter of that in a transition
-            self.assertIn(one[4], (16 * one[8], 4 * one[8]))
+@pytest.mark.parametrize("text, mean", [
+    ("uniform:500000-1500000", 1e6), ("table:0=1000,50=2000,100=10000", 3750),
+    ("table:0=0,99.9=10000,100=20000", 5010),
+    *((str(times), times.mean()) for times in (
+        simconfigs.uniform(1e5, 0.5), simconfigs.lognormal(1e6, 0.5),
+        simconfigs.uniform(1e5, 0.2).mixed(0.1, 11),
+        simconfigs.lognormal(1e6, 0.9).mixed(0.3, 3)))])
+def test_distributions(text, mean):
+    """Their means, one command at a time."""
+    got = outcome(SINGLE + f"submit=0 reap=0 doorbell=0 read_latency={text}")
+    assert got["mean"] == near(mean, 0.02)
 
 
-class Waits(unittest.TestCase):
-    """What a latency is."""
-
-    def test_waiting_for_the_submission(self):
-        """Its own turn is in an I/O's latency."""
-        line = ("arrive=1000000 depth=64 batch=64 complete=1 enter=500 "
-                "submit=1000 doorbell=0 reap=0 lat=fixed:10000 group=%d")
-        # the first group's are seen when the second has been sent out
-        sent = 64 * 500 + 64 * 1000
-        got = outcome(line % 32)
-        self.assertAlmostEqual(got["mean"], sent + 10000 / 2, delta=10)
-
-    def test_waiting_for_room(self):
-        """What has arrived waits until there is room: the latency grows."""
-        line = ("arrive=%d depth=1 batch=1 complete=1 lat=fixed:10000 "
-                "group=32 ios=4000 warm=0")
-        self.assertLess(outcome(line % 20000)["p99"], 12000)
-        self.assertGreater(outcome(line % 9000)["mean"], 1000000)
+def splitmix64(seed, number):
+    mask, step = 2**64 - 1, 0x9e3779b97f4a7c15
+    z = (seed + number * step) & mask
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9 & mask
+    z = (z ^ z >> 27) * 0x94d049bb133111eb & mask
+    return z ^ z >> 31
 
 
-class Sequential(unittest.TestCase):
-    """fio's sequential load, as the crosscheck has it simulated."""
-
-    def test_costs(self):
-        """Singly and merged, it takes what was measured, and 2 requests of
-        32 I/Os have a doorbell."""
-        cost = crosscheck.Costs(2000, 600, 800, 300)
-        times = {"never": 4833, "always": 4083}
-        words = crosscheck.seq_words(
-            {("bare", crosscheck.FIO_SEQ, policy): crosscheck.Figures(
-                ns, 0, 0) for policy, ns in times.items()}, {"never": cost})
-        for policy, ns in times.items():
-            got = outcome("%s %s" % (words, crosscheck.group_words(policy)))
-            self.assertAlmostEqual(1e9 / got["iops"] / ns, 1, delta=0.005)
-        self.assertAlmostEqual(got["requests"], 2 / 32, 4)
+def test_draws():
+    """Each command's latency is a function of seed and number; the first
+    completes before it is measured."""
+    assert splitmix64(0, 1) == 0xe220a8397b1dcdaf     # as published
+    got = run(SINGLE + "submit=0 reap=0 doorbell=0 warm=0 ios=8 seed=7 "
+              "read_latency=uniform:0-4294967295")
+    count, = got["ios"]
+    draws = [splitmix64(splitmix64(7, 1), 3 * number + 1) >> 32
+             for number in range(1, count + 1)]
+    assert count >= 8
+    assert got["all"]["ns"] == sum(round(draw * (1 - 2**-32))
+                                   for draw in draws)
 
 
-class Ablation(unittest.TestCase):
-    """Rules that are knocked out of the controller's source."""
-
-    def test_table_matches(self):
-        """Each text is there once, in the controller that is mailed."""
-        with open(ablate.CONTROLLER, encoding="ascii") as file:
-            source = file.read()
-        for name, pairs in ablate.RULES.items():
-            self.assertNotEqual(ablate.substituted(source, name, pairs),
-                                source)
-        for wrong in (source.replace("MAX_ODD", "ODD"), source + source):
-            with self.assertRaisesRegex(simrun.SimError, "another load"):
-                ablate.substituted(wrong, "another load",
-                                   ablate.RULES["another load"])
-
-    def test_knocked_out(self):
-        """Without its steps the controller never leaves 32."""
-        line = "lat=uniform:62522-145886 ios=100000"
-        self.assertGreater(run(line)["changes"], 0)
-        program, left = ablate.together(["quarter", "half"])
-        self.assertEqual(left, [])
-        with simrun.Engine(program) as engine:
-            self.assertEqual(engine.run(line)["changes"], 0)
-
-    def test_overlap(self):
-        """Of two rules in one place the second stays, and is named."""
-        rules = {"all": (("1, 2", "3"),), "a part": (("1", ""),)}
-        with mock.patch.object(ablate, "RULES", rules):
-            _, left = ablate.without("1, 2;", ["all", "a part"])
-        self.assertEqual(left, ["a part"])
-
-    def test_worth(self):
-        """Pairs: what is common to both sides is no error."""
-        records = [{"class": "one queue", "streams": part > 0.5, "values": {
-            None: part, "same": part, "rule": part + 0.01 * (part > 0.1)}}
-                   for part in (0.0, 0.2, 0.4, 0.6)]
-        self.assertEqual(ablate.worth(records, "same"), (0, 0, 0))
-        mean, error, differ = ablate.worth(records, "rule")
-        self.assertAlmostEqual(mean, 0.75)
-        self.assertAlmostEqual(error, 0.25)
-        self.assertEqual(differ, 3)
-        self.assertEqual([len(ablate.of_column(records, column))
-                          for column in ablate.COLUMNS],
-                         [4, 3, 1, 4, 0, 0, 0, 0])
-        found = ablate.figures(records, ["same", "rule"])
-        self.assertEqual(ablate.harmless(found), ["same"])
-        self.assertIn("+0.750 +- 0.250*", ablate.table(found))
+def test_queueing():
+    """Mean waits of M/D/1, as Pollaczek and Khinchine say, and of M/D/4, solved
+    numerically, at half and at four fifths of what is possible."""
+    for units, gap, wait in ((1, 20000, 5000), (1, 12500, 20000),
+                             (4, 5000, 496.5), (4, 3125, 3860.9)):
+        got = outcome("group=1 depth=4096 batch=1 complete=1 submit=0 reap=0 "
+                      f"doorbell=0 poisson=1 arrive={gap} units={units} "
+                      "service=fixed:10000 ios=100000")
+        assert got["mean"] - 10000 == near(wait, 0.1)
 
 
-class Repeat(unittest.TestCase):
-    """The same words, the same figures."""
-
-    def test_deterministic(self):
-        """Whatever ran before."""
-        line = simconfigs.generate(7, 3).line(simrun.ADAPTIVE, 5)
-        first = run(line)
-        run("lat=lognormal:5000:10 seed=4")
-        self.assertEqual(run(line), first)
-        self.assertNotEqual(run(line.replace("seed=5", "seed=6"))["phases"],
-                            first["phases"])
-
-    def test_replay(self):
-        """A record can be had again: by its number, and by its line."""
-        config = simconfigs.generate(1, 11)
-        record = simrun.judge_one(ENGINE[0], config)
-        again = simrun.judge_one(ENGINE[0], simconfigs.generate(1, 11))
-        self.assertEqual(record, again)
-        got = run(record["line"])
-        self.assertEqual(got["final_group"], record["final"])
-        self.assertEqual(got["all"]["iops"], record["iops"])
-
-    def test_trace(self):
-        """A line per sample, in order of time."""
-        samples = simrun.trace("lat=uniform:62522-145886 ios=100000")
-        self.assertGreater(len(samples), 3)
-        self.assertEqual([one[0] for one in samples],
-                         sorted(one[0] for one in samples))
-        self.assertTrue(all(1 <= one[2] <= 32 for one in samples))
-        # Samples leave no gap, and a flush sends out one request to 32.
-        self.assertEqual(sum(one[5] for one in samples), samples[-1][0])
-        self.assertTrue(all(one[7] <= one[6] <= 32 * one[7]
-                            for one in samples))
+def test_other_core():
+    line = "group=32 irq=700 single=1 irq_core="
+    assert outcome(line + "2")["iops"] > 1.2 * outcome(line + "1")["iops"]
 
 
-class Refused(unittest.TestCase):
-    """What can not be simulated is said."""
-
-    def test_lines(self):
-        """Exit 2, and what is accepted."""
-        for line, text in (("depth=0", "1 to 65536"), ("depth=x", "1 to"),
-                           ("nothing=1", "--help"), ("depth=4", "batch"),
-                           ("lat=fixed", "accepted"), ("ios", "key=value"),
-                           ("hctxs=65", "1 to 64"), ("name=a\"b", "letters"),
-                           ("lat=uniform:9-3", "accepted"),
-                           ("ragged=2", "0 to 1"), ("streams=9", "1 to 8"),
-                           ("seq=101", "0 to 100"), ("burst=0", "1 to"),
-                           ("size=8192 max_size=4096", "below size"),
-                           ("also depth=8", "batch is above"),
-                           ("cycles=0", "1 to 10000"),
-                           (4 * "also ", "up to 4 loads"),
-                           (8 * "then ", "up to 8 phases")):
-            done = subprocess.run([simrun.PROGRAM], input=line + "\n",
-                                  text=True, capture_output=True, check=False)
-            self.assertEqual((done.returncode, done.stdout), (2, ""), line)
-            self.assertIn(text, done.stderr)
-
-    def test_command_lines(self):
-        """The sweep's."""
-        for words in (["--configs", "0"], ["--seed", "x"], ["--bogus"]):
-            done = subprocess.run(
-                [sys.executable, "-m", "lab.sim.sim", *words],
-                text=True, capture_output=True, check=False)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("sim.py: error", done.stderr)
+def test_phases():
+    """Each has its own figures; phases that alternate: all is their mean."""
+    load = "depth={0} batch={0} complete={0} read_latency=fixed:{1} "
+    loads = [load.format(*words) for words in ((1, 100000), (1, 20000),
+                                               (2, 20000))]
+    rates = [outcome("group=8 " + one)["iops"] for one in loads]
+    got = run("group=8 warm=0 cycles=5 time=50000000 ios=10000000 " +
+              "then ".join(loads))
+    assert got["all"]["ns"] == near(5 * 3 * 50000000, 0.02)
+    assert got["all"]["iops"] == near(sum(rates) / 3, 0.01)
+    for phase, rate in zip(got["phases"], rates):
+        assert phase["iops"] == near(rate, 0.01)
 
 
-class Interrupted(unittest.TestCase):
-    """Ctrl-C in a sweep."""
+@pytest.mark.parametrize("words, ms", [
+    ("", (50, 200)), ("warm=120000000", (50, 120)),
+    ("warm=20000000", (20, 20)), ("warm=0", (0, 0)),
+    ("warm_ios=7000", (50, 70)), ("warm_ios=3000", (30, 30))])
+def test_beginnings(words, ms):
+    """The first 50 and 200 ms, of which the measured part has nothing, or as
+    much of them as there is before it."""
+    got = outcome(SINGLE + "read_latency=fixed:9600 doorbell=0 ios=1000 "
+                  f"warm_ios=1000000 {words}")
+    for name, length in zip(simrun.BEGINNINGS, ms):
+        assert got[name]["ios"] == pytest.approx(100 * length, abs=2)
+        if length:
+            assert got[name]["iops"] == near(1e5)
+            assert got[name]["p99"] == near(10000, 0.01)
+    assert got["ns"] == near(1002 * 10000, 0.002)
 
-    class Worker:
-        """One that Ctrl-C reaches at some configuration."""
 
-        def __init__(self, at):
-            self.at = at
+def test_latencies():
+    """Each I/O takes 10 us and one comes every 9: the more have come, the
+    longer the last one waits."""
+    got = run(SINGLE + "arrive=9000 read_latency=fixed:9600 doorbell=0 "
+              "warm_ios=1000000 ios=4000")
+    phase = got["phases"][0]
+    assert phase["first50"]["p99"] == near(0.99 * 5000 * 1000, 0.01)
+    assert phase["first200"]["p99"] == near(0.99 * 20000 * 1000, 0.01)
+    for part in (phase, got["all"]):
+        assert part["mean"] == near(102000 * 1000)
+        assert part["ns"] == near(4000 * 10000)
+    # an idle link is as fast at any time
+    got = outcome(SINGLE + "arrive=99000 bandwidth_mbs=1000 submit=0 doorbell=0 "
+                  "reap=0")
+    assert got["mean"] == pytest.approx(4096, abs=1)
+    # its own turn is in an I/O's latency: groups of 32 of 64
+    got = outcome("group=32 arrive=1000000 depth=64 batch=64 complete=1 "
+                  "submit=1000 doorbell=0 reap=0 read_latency=fixed:10000")
+    assert got["mean"] == pytest.approx(64 * 1000 + 5000, abs=10)
 
-        def judge(self, index):
-            """Its number."""
-            if index == self.at:
+
+def test_mixed_loads():
+    """Queues take the loads in turn."""
+    got = run("group=1 hctxs=3 read_latency=fixed:100000 warm=0 time=100000000 "
+              "ios=10000000 depth=8 batch=1 complete=1 also depth=2")
+    first, second, third = got["ios"]
+    assert first == near(third, 0.01)
+    assert first == near(4 * second, 0.03)
+
+
+@pytest.mark.parametrize("words, requests, doorbells", [
+    *((f"group={group} seq=100", 1 / 32, 1 / 32) for group in (1, 8, 32)),
+    ("group=32 seq=0", 1, 1 / 32), ("group=8 seq=0", 1, 1 / 8),
+    # 31 I/Os of 4 KiB fit in 127 KiB, and the last one does not
+    ("group=32 seq=100 max_size=130048", 2 / 32, 1 / 32),
+    # 128 KiB are held until the next request comes
+    ("group=32 seq=100 depth=64 batch=64 max_size=131072", 2 / 64, 2 / 64),
+    # of two streams, every other one goes on
+    ("group=32 seq=100 streams=2 ios=100000", (1 + 31 / 2) / 32, 1 / 32),
+    # a submission of any size up to 32
+    ("group=32 seq=0 ragged=1 ios=100000", 1, 1 / 16.5)])
+def test_merges(words, requests, doorbells):
+    got = outcome("doorbell=80 submit=300 join=200 reap=150 reap_join=100 " +
+                  words)
+    assert got["requests"] == near(requests, 0.02)
+    assert got["doorbells"] == near(doorbells, 0.02)
+    if "max_size" not in words and "ragged" not in words:
+        ns = requests * 450 + (1 - requests) * 300 + doorbells * 80
+        assert got["iops"] == near(1e9 / ns, 0.01)
+
+
+# --- one description of a device for both models -----------------------------
+
+MEDIA = ("units", "bandwidth_mbs", "read_latency", "write_latency", "service")
+PROFILES = {name: " ".join(f"{key}={profile[key]}" for key in MEDIA
+                           if key in profile) +
+            f" doorbell={profile['doorbell_ns']} "
+            for name, profile in profiles.load().items()}
+
+
+@pytest.mark.parametrize("name, words, iops, part", [
+    # what ssd_model was fitted to, by an event model of 0.4 us per I/O
+    *((name, "group=32", rfc.TABLES[name, "rand4k-s32"][0], 0.03)
+      for name in ("gen4", "gen5")),
+    *((name, "group=32 size=131072 seq=0 max_size=131072",
+       rfc.TABLES[name, "seq128k-s32"][0], 0.01) for name in ("gen4", "gen5")),
+    ("saturated", "group=32", 64e9 / 60000, 0.01),
+    ("lockstep", WAIT + "group=32", 32e9 / (32 * 250 + 50 + 104850 + 150),
+     0.01),
+    ("vm", SINGLE, 1e9 / (60000 + 400 + 2000), 0.01),
+    ("optane", "group=32", 7e9 / 4096, 0.01),
+    ("null", "group=1", 1e9 / 400, 0.01)])
+def test_profiles(name, words, iops, part):
+    """profiles.ini describes plugsim's devices, too."""
+    assert outcome(PROFILES[name] + words)["iops"] == near(iops, part)
+
+
+# --- what the command line says ----------------------------------------------
+
+LONG = ",".join(f"{n}={n}" for n in range(16)) + ",100=1"
+
+
+@pytest.mark.parametrize("line, text", [
+    ("depth=0", "1 to 65536"), ("depth=x", "1 to"), ("units=65537", "0 to 65536"),
+    ("nothing=1", "--help"), ("depth=4", "batch"), ("ios", "key=value"),
+    ("hctxs=65", "1 to 64"), ('name=a"b', "letters"), ("ragged=2", "0 to 1"),
+    ("streams=9", "1 to 8"), ("seq=101", "0 to 100"), ("burst=0", "1 to"),
+    ("size=8192 max_size=4096", "below size"), ("cycles=0", "1 to 10000"),
+    ("stall=5", "stall_every"), ("steal=5", "steal_every"),
+    ("also depth=8", "batch is above"), (4 * "also ", "up to 4 loads"),
+    (8 * "then ", "up to 8 phases"),
+    *((f"read_latency={text}", "accepted: fixed:NS") for text in (
+        "", "0", "fixed", "fixed:", "fixed:-1", "fixed:+1", "fixed:1x",
+        "fixed:0x10", "fixed:10000000001", "fixed:18446744073709551617",
+        "Fixed:1", "uniform:", "uniform:1", "uniform:1-", "uniform:2-1",
+        "uniform:1-2-3", "table:", "table:0=1", "table:100=1",
+        "table:0=1,50=2", "table:10=1,100=2", "table:0=1,50=2,50=3,100=4",
+        "table:0=1,60=2,50=3,100=4", "table:0=2,100=1", "table:0=1,100=2,",
+        "table:,0=1,100=2", "table:0=1,101=2", "table:0=1,100.1=2",
+        "table:0=1,5.=2,100=3", "table:0=1,.5=2,100=3", "table:0,100",
+        "table:0=1,50.00000001=2,100=3", "table:0=,100=1", f"table:{LONG}",
+        "fixed:" + 400 * "0"))])
+def test_refused(line, text):
+    """What can not be simulated is said, with what is accepted."""
+    done = subprocess.run([simrun.PROGRAM], input=line + "\n", text=True,
+                          capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert text in done.stderr
+
+
+@pytest.mark.parametrize("words", (["--configs", "0"], ["--seed", "x"],
+                                   ["--bogus"]))
+def test_command_line(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        sim.main(words)
+    assert ended.value.code == 2
+    assert "sim: error" in capsys.readouterr().err
+
+
+def test_only(capsys):
+    """A configuration with every group."""
+    sim.main(["--only", "11"])
+    out = capsys.readouterr().out
+    assert "adaptive, ends at" in out and "plugsim 'name=11 " in out
+
+
+# --- the controller's runs ---------------------------------------------------
+
+def test_deterministic():
+    """The same words, the same figures, whatever ran before."""
+    line = "read_latency=uniform:5000-9000 jitter=5 seed=5"
+    first = run(line)
+    run("read_latency=uniform:5000-9000 seed=4")
+    assert run(line) == first
+    assert run(line.replace("seed=5", "seed=6"))["phases"] != first["phases"]
+
+
+def test_replay(engine):
+    """A record can be had again: by its number, and by its line."""
+    config = simconfigs.generate(1, 11)
+    record = simrun.judge_one(engine, config)
+    assert simrun.judge_one(engine, simconfigs.generate(1, 11)) == record
+    got = engine.run(record["line"])
+    assert got["final_group"] == record["final"]
+    assert got["all"]["iops"] == record["iops"]
+
+
+GEN4 = "read_latency=uniform:62522-145886 ios=60000 warm_ios=40000"
+
+
+def test_trace():
+    """A line per sample, in order of time and without a gap; a flush sends
+    out one request to 32."""
+    text = subprocess.run([simrun.PROGRAM, "--trace", GEN4], text=True,
+                          check=True, stdout=subprocess.PIPE).stdout
+    samples = [[float(word) for word in row.split("\t")[1:]]
+               for row in text.splitlines() if row.startswith("sample")]
+    assert len(samples) > 3
+    assert all(one[0] < other[0] for one, other in zip(samples, samples[1:]))
+    assert sum(one[5] for one in samples) == samples[-1][0]
+    assert all(1 <= one[2] <= 32 and one[7] <= one[6] <= 32 * one[7]
+               for one in samples)
+
+
+def test_table_matches():
+    """Each text is there once, in the controller that is mailed."""
+    source = ablate.CONTROLLER.read_text("ascii")
+    for name in ablate.RULES:
+        assert ablate.substituted(source, name) != source
+    for wrong in (source.replace("MAX_ODD", "ODD"), source + source):
+        with pytest.raises(simrun.SimError, match="another load"):
+            ablate.substituted(wrong, "another load")
+
+
+def test_knocked_out(engine):
+    """Without its steps the controller never leaves 32."""
+    assert engine.run(GEN4)["changes"] > 0
+    program, left = ablate.together(["quarter", "half"])
+    assert left == []
+    with simrun.Engine(program) as other:
+        assert other.run(GEN4)["changes"] == 0
+
+
+def test_overlap(monkeypatch):
+    """Of two rules in one place the second stays, and is named."""
+    monkeypatch.setattr(ablate, "RULES", {"all": (("1, 2", "3"),),
+                                          "a part": (("1", ""),)})
+    assert ablate.without("1, 2;", ["all", "a part"])[1] == ["a part"]
+
+
+def test_worth():
+    """Pairs: what is common to both sides is no error."""
+    records = [{"class": "one queue", "streams": part > 0.5, "values": {
+        None: part, "same": part, "rule": part + 0.01 * (part > 0.1)}}
+               for part in (0.0, 0.2, 0.4, 0.6)]
+    assert ablate.worth(records, "same") == (0, 0, 0)
+    mean, error, differ = ablate.worth(records, "rule")
+    assert (mean, error, differ) == (near(0.75), near(0.25), 3)
+    assert [len(ablate.of_column(records, column))
+            for column in ablate.COLUMNS] == [4, 3, 1, 4, 0, 0, 0, 0]
+    found = ablate.figures(records, ["same", "rule"])
+    assert ablate.harmless(found) == ["same"]
+    assert "+0.750 +- 0.250*" in ablate.table(found)
+
+
+# --- the configurations, and what is made of the figures ---------------------
+
+def test_configurations():
+    """They are the same each time, and of every kind; bursts are measured
+    whole."""
+    some = [simconfigs.generate(2, index) for index in range(300)]
+    for index, config in enumerate(some):
+        assert config == simconfigs.generate(2, index)
+        assert config.in_flight() <= simconfigs.MOST_IN_FLIGHT
+        lengths = config.lengths(True)
+        assert lengths["warm"] == (0 if config.period else 10**9)
+        for one in (load for phase in config.phases for load in phase.loads):
+            assert one["complete"] <= one["batch"] <= one["depth"]
+        if "pause" in one and not config.period:
+            assert lengths["time"] % (one["burst"] + one["pause"]) == 0
+            assert lengths["time"] <= simconfigs.MAX_NS
+    assert {one.of_class() for one in some} == set(simconfigs.CLASSES)
+    assert {"sequential", "bursts", "submissions of any size",
+            "queues with mixed loads"} <= {
+                trait for one in some for trait in one.traits()}
+    periods = [one.period for one in some if one.period]
+    assert 10**7 <= min(periods) < max(periods) / 20 <= 10**9 / 20
+    # plugsim takes them all; a phase that does not begin takes no time
+    for config in some:
+        run(config.line(8, 1) + " ios=1 warm=0 warm_ios=0 time=1 cycles=1")
+
+
+def test_groups():
+    """Groups that can not differ are not run."""
+    config = simconfigs.Configuration(
+        0, "closed", {}, (simconfigs.Phase({}, ({"batch": 4},)),))
+    assert simrun.groups_of(config) == [1, 2, 32]
+    assert [simconfigs.range_class(value, (1, 4, 16))
+            for value in (1, 2, 4, 16, 17)] == [
+                "1", "2 to 4", "2 to 4", "5 to 16", "17 and more"]
+
+
+def test_shares():
+    """What a submitter has, as a ratio to always."""
+    for own, always, least, largest in (
+            ([50, 150], [200, 200], 0.5, 1.5), ([10, 30], [100, 300], 1, 1)):
+        assert simrun.shares([(32, {0: {"ios": own}, 32: {"ios": always}})]) \
+            == {"least": least, "largest": largest}
+
+
+def result(iops, begun=(100, 100), ios=5000):
+    first = {name: {"iops": rate, "ios": ios, "p99": 1}
+             for name, rate in zip(simrun.BEGINNINGS, begun)}
+    part = {"iops": iops, "late": iops, "mean": 1, "p99": 1, "doorbells": 1,
+            "requests": 1}
+    return {"all": part, "phases": [{**part, **first}], "final_group": 8,
+            "ios": [1, 1]}
+
+
+def test_figures(capsys):
+    """Beginnings are compared with always and with the best, and are in no
+    other figure; those of few I/Os are none. All is in the report."""
+    config = simconfigs.Configuration(0, "closed", {"hctxs": 1, "tasks": 2}, ())
+    runs = {0: result(110, (80, 95)), 32: result(100), 8: result(110, (125, 125))}
+    got = simrun.figures(config, [(8, runs)])
+    for key, value in (("first50", 0.36), ("first50_to_always", 0.8),
+                       ("first200", 0.24), ("first200_to_always", 0.95),
+                       ("regret", 0), ("late", 0), ("always", 1 / 11)):
+        assert got[key] == pytest.approx(value)
+    few = simrun.figures(config, [(8, {**runs, 32: result(100, ios=1999)})])
+    assert "first50" not in few and "first50_to_always" not in few
+    got.update(kind="closed", index=5, traits=["polled"], **{
+        "class": "several submitters", "first_regret": 0.125,
+        "first_always": 0.25})
+    opened = {**got, "kind": "open", "p99": 1.25, "first50_p99": 2.5}
+    found = simreport.report([got, opened], 3)
+    assert found["regret"]["adaptive"]["mean"] == 0.125
+    out = capsys.readouterr().out
+    for text in ("12.50%", "first 50 ms", "0.8000", "0.9500", "1.2500", "2.5000",
+                 "--seed 3 --only 5", "share of a submitter", "MISSED"):
+        assert text in out
+
+
+def test_best_is_chosen_by_others():
+    """A seed that is lucky for a group does not measure it."""
+    judge = simrun.Judge(None, simconfigs.Configuration(
+        0, "closed", {}, (simconfigs.Phase({}, ({"batch": 2},)),)))
+    found = iter([8, 20, 10] + 3 * [8, 9, 10])
+    judge.run = lambda groups, *_: {group: result(next(found))
+                                    for group in groups}
+    rounds = judge.look_again()
+    assert [best for best, _ in rounds] == [32, 1, 1, 1]
+    assert simrun.regret(rounds, 0, "all.iops") == pytest.approx(1 - 32 / 37)
+
+
+def test_summary():
+    got = simreport.summary(list(range(1, 101)))
+    assert (got["n"], got["mean"], got["p50"], got["worst"]) == (
+        100, 50.5, 51, 100)
+    assert not simreport.summary([])
+
+
+def test_interrupted():
+    """After Ctrl-C, what is done stays, and nothing is waited for that has not
+    begun; with nothing done, there is nothing to report."""
+    def judge_until(last):
+        def judge(index):
+            if index == last:
                 raise KeyboardInterrupt
             return index
-
-        def stop(self):
-            """Nothing to stop."""
-
-    def test_what_is_done_stays(self):
-        """And nothing is waited for that has not begun."""
-        found = simrun.all_of([self.Worker(3)], range(1000), "sim")
-        self.assertEqual(found[:3], [0, 1, 2])
-        self.assertNotIn(3, found)
-
-    def test_nothing_done(self):
-        """Then there is nothing to report."""
-        with self.assertRaises(KeyboardInterrupt):
-            simrun.all_of([self.Worker(0)], range(1), "sim")
-
-
-class Sweep(unittest.TestCase):
-    """The configurations, and what is made of the figures."""
-
-    def test_configurations(self):
-        """All can be simulated, and are the same each time."""
-        for index in range(300):
-            config = simconfigs.generate(2, index)
-            self.assertEqual(config, simconfigs.generate(2, index))
-            for phase in config.phases:
-                for last in phase.loads:
-                    self.assertLessEqual(last["batch"], last["depth"])
-                    self.assertLessEqual(last["complete"], last["batch"])
-            self.assertLessEqual(config.in_flight(),
-                                 simconfigs.MOST_IN_FLIGHT)
-
-    def test_variety(self):
-        """Everything that real loads do is drawn, and plugsim takes it."""
-        some = [simconfigs.generate(3, index) for index in range(300)]
-        self.assertEqual({one.of_class() for one in some},
-                         set(simconfigs.CLASSES))
-        found = {trait for one in some for trait in one.traits()}
-        self.assertLessEqual({"sequential", "bursts",
-                              "submissions of any size",
-                              "queues with mixed loads"}, found)
-        periods = [one.period for one in some if one.period]
-        self.assertTrue(all(10**7 <= one <= 10**9 for one in periods))
-        self.assertGreater(max(periods), 20 * min(periods))
-        for name in ("sequential", "bursts", "queues with mixed loads",
-                     "submissions of any size"):
-            run(next(one for one in some if name in one.traits()).line(8, 1))
-        run(next(one for one in some if one.period).line(8, 1))
-
-    def test_whole_bursts(self):
-        """Are measured, and no more than plugsim takes."""
-        for index in range(300):
-            config = simconfigs.generate(2, index)
-            last = config.phases[0].loads[-1]
-            if "pause" in last and not config.period:
-                time = config.lengths(True)["time"]
-                self.assertEqual(time % (last["burst"] + last["pause"]), 0)
-                self.assertLessEqual(time, simconfigs.MAX_NS)
-
-    def test_groups(self):
-        """Groups that can not differ are not run."""
-        config = simconfigs.Configuration(
-            0, "closed", {}, (simconfigs.Phase({}, ({"batch": 4},)),))
-        self.assertEqual(simrun.groups_of(config), [1, 2, 32])
-
-    def test_shares(self):
-        """What a submitter has, as a ratio to always."""
-        def runs(adaptive, always):
-            return (32, {simrun.ADAPTIVE: {"ios": adaptive},
-                         simrun.ALWAYS: {"ios": always}})
-        got = simrun.shares([runs([50, 150], [200, 200])])
-        self.assertEqual(got, {"least": 0.5, "largest": 1.5})
-        got = simrun.shares([runs([10, 30], [100, 300])])
-        self.assertEqual(got, {"least": 1, "largest": 1})
-
-    def test_beside(self):
-        """Doorbells, shares and the open loop are in the report."""
-        record = simrun.judge_one(ENGINE[0], next(
-            one for one in (simconfigs.generate(1, index)
-                            for index in range(99))
-            if one.tasks() > 1 and one.kind == "closed"))
-        self.assertIn("several ", simreport.beside_table([record]))
-        self.assertIn("least", simreport.share_table([record]))
-        record = {**record, "kind": "open", "p99": 1.25, "first50_p99": 2.5,
-                  "first200_p99": 3.75}
-        text = simreport.open_table([record])
-        for value in ("1.2500", "2.5000", "3.7500"):
-            self.assertIn(value, text)
-
-    def test_beginnings(self):
-        """Are compared with always and with the best, and are in no other
-        figure; those of few I/Os are none."""
-        def result(begun, iops, ios=5000):
-            first = {name: {"iops": rate, "ios": ios, "p99": 1}
-                     for name, rate in zip(simrun.BEGINNINGS, begun)}
-            part = {"iops": iops, "late": iops, "mean": 1, "p99": 1,
-                    "doorbells": 1, "requests": 1}
-            return {"all": part, "phases": [{**part, **first}],
-                    "final_group": 8, "changes": 1, "ios": [1]}
-        config = simconfigs.Configuration(
-            0, "closed", {"hctxs": 1, "tasks": 1}, ())
-        runs = {simrun.ADAPTIVE: result((80, 95), 110),
-                simrun.ALWAYS: result((100, 100), 100),
-                8: result((125, 125), 110)}
-        got = simrun.figures(config, [(8, runs)])
-        for key, value in (("first50", 0.36), ("first50_to_always", 0.8),
-                           ("first200", 0.24), ("first200_to_always", 0.95),
-                           ("regret", 0), ("late", 0)):
-            self.assertAlmostEqual(got[key], value, msg=key)
-        got.update(kind="closed", **{"class": "one queue", "traits": []})
-        text = simreport.beginning_table([got])
-        for value in ("first 50 ms", "0.8000", "first 200 ms", "0.9500"):
-            self.assertIn(value, text)
-        found = simreport.summaries([got])
-        self.assertAlmostEqual(found["adaptive, first 200 ms"]["mean"], 0.24)
-        runs[simrun.ALWAYS] = result((100, 100), 100, 1999)
-        got = simrun.figures(config, [(8, runs)])
-        self.assertNotIn("first50", got)
-        self.assertNotIn("first50_to_always", got)
-
-    def test_best_is_chosen_by_others(self):
-        """A seed that is lucky for a group does not measure it."""
-        def result(iops):
-            return {"all": {"iops": iops}}
-        judge = simrun.Judge(None, simconfigs.generate(1, 0))
-        judge.config = simconfigs.Configuration(
-            0, "closed", {}, (simconfigs.Phase({}, ({"batch": 2},)),))
-        found = iter([result(iops) for iops in (
-            8, 20, 10, 8, 9, 10, 8, 9, 10, 8, 9, 10)])
-        judge.run = lambda groups, *_: {group: next(found)
-                                        for group in groups}
-        rounds = judge.look_again()
-        self.assertEqual([best for best, _ in rounds], [32, 1, 1, 1])
-        self.assertAlmostEqual(
-            simrun.regret(rounds, 0, simrun.of_all("iops")), 1 - 32 / 37)
-
-    def test_summary(self):
-        """Quantiles of one to a hundred."""
-        got = simreport.summary(list(range(1, 101)))
-        self.assertEqual((got["n"], got["mean"], got["p50"], got["worst"]),
-                         (100, 50.5, 51, 100))
-        self.assertIsNone(simreport.summary([]))
-
-    def test_range_class(self):
-        """Names of ranges."""
-        names = [simconfigs.range_class("batch", value, (1, 4, 16))
-                 for value in (1, 2, 4, 16, 17)]
-        self.assertEqual(names, ["batch 1", "batch 2 to 4", "batch 2 to 4",
-                                 "batch 5 to 16", "batch 17 and more"])
+        return lambda enter: judge
+    found = simrun.all_of(judge_until(3), range(1000), 1, "sim")
+    assert found[:3] == [0, 1, 2] and 3 not in found
+    with pytest.raises(KeyboardInterrupt):
+        simrun.all_of(judge_until(0), range(1), 1, "sim")

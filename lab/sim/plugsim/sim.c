@@ -15,11 +15,15 @@
 #include <math.h>
 
 #include "blk-plug-adaptive.h"
-#include "plug.h"
-#include "rng.h"
 #include "sim.h"
 
+/* Where an I/O is that no other one goes on from. */
+#define NOWHERE		(1ULL << 63)
+
 enum {
+	/* BLK_MAX_REQUEST_COUNT, BLK_PLUG_FLUSH_SIZE */
+	PLUG_MAX	= 32,
+	PLUG_FLUSH_SIZE	= 128 * 1024,
 	/* Requests that the kernel completes together. */
 	BATCH		= 32,
 	/* How far apart hardware queues begin, as in blk-plug-loop.c. */
@@ -35,6 +39,21 @@ struct io {
 	u64 ready;
 	u64 origin;
 	u32 ios;
+};
+
+/**
+ * struct plug - what a submission holds; all zero at its begin
+ * @nr:		requests
+ * @ios:	I/Os of each
+ * @end:	where the newest ends
+ * @group:	requests that leave at a time: when the next one comes, which
+ *		might have joined one of them
+ */
+struct plug {
+	u32 nr;
+	u32 ios[PLUG_MAX];
+	u64 end;
+	u32 group;
 };
 
 enum state {
@@ -145,7 +164,9 @@ struct sim {
 	struct task **queue;
 	struct hctx *hctxs;
 	struct io *ios;
-	struct device device;
+	struct ssd_model_media media;
+	u64 device_seed;
+	u64 commands;
 	u64 done;
 	u64 requests;
 	u64 flushes;
@@ -156,6 +177,7 @@ struct sim {
 	u64 stage_end;
 	bool counted;
 	bool over;
+	bool failed;
 	struct mark begin;
 	struct spread first[NR_FIRST];
 	struct spread late;
@@ -166,6 +188,29 @@ static const struct load *load_of(const struct sim *sim,
 				  const struct task *task)
 {
 	return &sim->phase->loads[task->load % sim->phase->nr_loads];
+}
+
+/* --- random numbers: splitmix64, as the device's --- */
+
+static u64 rng_next(u64 *state)
+{
+	u64 random = ssd_model_draw(*state, 0, 0);
+
+	*state += SSD_MODEL_STEP;
+	return random;
+}
+
+/* From 0 to below n; n of up to 32 bits. */
+static u64 rng_below(u64 *state, u64 n)
+{
+	return ((rng_next(state) >> 32) * n) >> 32;
+}
+
+static u64 exponential(u64 *rng, u64 mean)
+{
+	double part = ((rng_next(rng) >> 11) + 1.0) / (1ULL << 53);
+
+	return -log(part) * mean;
 }
 
 /* --- heap of commands --- */
@@ -201,6 +246,58 @@ static void due_pop(struct task *task, struct io *io)
 		i = (i - 1) / 2;
 	}
 	heap[i] = last;
+}
+
+/* --- the device --- */
+
+/* Its own time stands still while it pauses. */
+static u64 own_time(const struct phase *phase, u64 now)
+{
+	u64 stall = phase->stall, every = phase->stall_every, rest;
+
+	if (!stall)
+		return now;
+	rest = now % every;
+	return now / every * (every - stall) +
+	       (rest > stall ? rest - stall : 0);
+}
+
+static u64 real_time(const struct phase *phase, u64 own)
+{
+	u64 stall = phase->stall, awake = phase->stall_every - stall;
+
+	if (!stall)
+		return own;
+	return own / awake * phase->stall_every + stall + own % awake;
+}
+
+/* Commands that the device has already seen stay as they are. */
+static void device_setup(struct sim *sim, const struct phase *before)
+{
+	const struct phase *phase = sim->phase;
+
+	if (before && before->stall == phase->stall &&
+	    before->stall_every == phase->stall_every &&
+	    !memcmp(&before->media, &phase->media, sizeof(phase->media)))
+		return;
+	ssd_model_media_exit(&sim->media);
+	sim->failed |= !!ssd_model_media_init(&sim->media, &phase->media);
+	sim->over |= sim->failed;
+}
+
+/* When it will have completed a command that it sees now. */
+static u64 device_ready(struct sim *sim, u64 now, u32 ios)
+{
+	const struct phase *phase = sim->phase;
+	struct ssd_model_access access = {
+		.op = SSD_MODEL_READ,
+		.bytes = ios * phase->size,
+		.seed = sim->device_seed,
+		.number = sim->commands++,
+	};
+
+	return real_time(phase, ssd_model_media_admit(&sim->media, &access,
+						      own_time(phase, now)));
 }
 
 /* --- what is measured --- */
@@ -335,8 +432,10 @@ static void stage_begin(struct sim *sim, enum stage stage, u64 now)
 
 static void phase_begin(struct sim *sim, const struct phase *phase, u64 now)
 {
+	const struct phase *before = sim->phase;
+
 	sim->phase = phase;
-	device_setup(&sim->device, &phase->device);
+	device_setup(sim, before);
 	for (u32 i = 0; i < sim->nr_tasks; i++)
 		sim->tasks[i].arrival = fmax(now, sim->tasks[i].now);
 	memset(sim->first, 0, sizeof(sim->first));
@@ -448,6 +547,35 @@ static void complete(struct sim *sim, struct task *task,
 	stage_check(sim, now);
 }
 
+/* --- the plug, by the rules of blk_add_rq_to_plug() and blk-plug-hold --- */
+
+/* Does what is held leave before another request comes? */
+static bool plug_full(const struct plug *plug, u32 size)
+{
+	return plug->nr && (plug->nr >= PLUG_MAX || plug->nr >= plug->group ||
+			    plug->ios[plug->nr - 1] * size >= PLUG_FLUSH_SIZE);
+}
+
+static bool plug_join(struct plug *plug, const struct phase *phase, u64 pos)
+{
+	u32 *newest = plug->nr ? &plug->ios[plug->nr - 1] : NULL;
+
+	if (!newest || pos == NOWHERE || pos != plug->end ||
+	    (*newest + 1) * phase->size > phase->max_size)
+		return false;
+	++*newest;
+	plug->end++;
+	return true;
+}
+
+static void plug_add(struct plug *plug, u32 group, u64 pos)
+{
+	if (!plug->nr)
+		plug->group = group;
+	plug->ios[plug->nr++] = 1;
+	plug->end = pos == NOWHERE ? pos : pos + 1;
+}
+
 /* --- submission --- */
 
 static u64 cpu(struct sim *sim, u64 ns)
@@ -474,7 +602,7 @@ static void draw_pos(const struct sim *sim, struct task *task)
 		task->pos = task->stream[rng_below(&task->rng,
 						   load->streams)]++;
 	else
-		task->pos = PLUG_NOWHERE;
+		task->pos = NOWHERE;
 }
 
 /* Until the plug is to be sent out, or all I/Os are in it. */
@@ -482,22 +610,22 @@ static void prepare(struct sim *sim, struct task *task)
 {
 	const struct phase *phase = sim->phase;
 	u32 group = decided_group(sim, task);
+	struct plug *plug = &task->plug;
 	u64 ns = 0;
 
-	while (task->left) {
-		u64 pos = sim->config->merge ? task->pos : PLUG_NOWHERE;
-		enum plug_did did = plug_add(&task->plug, group, pos,
-					     phase->size, phase->max_size);
+	for (; task->left; task->left--) {
+		bool joins = plug_join(plug, phase, task->pos);
 
 		if (!task->prepared)
-			ns += did == PLUG_JOINED ? phase->join : phase->submit;
-		task->prepared = did == PLUG_FULL;
+			ns += joins ? phase->join : phase->submit;
+		task->prepared = !joins && plug_full(plug, phase->size);
 		if (task->prepared)
 			break;
-		task->left--;
+		if (!joins)
+			plug_add(plug, group, task->pos);
 		draw_pos(sim, task);
 	}
-	task->now += cpu(sim, ns) + phase->doorbell + phase->flush;
+	task->now += cpu(sim, ns) + phase->doorbell;
 	task->state = SEND;
 }
 
@@ -509,7 +637,6 @@ static void submit(struct sim *sim, struct task *task, u32 nr, u64 origin)
 	task->size = load->ragged ? 1 + rng_below(&task->rng, load->batch) :
 				    load->batch;
 	task->origin = origin;
-	task->now += cpu(sim, nr * sim->phase->enter);
 	task->plug = (struct plug){};
 	prepare(sim, task);
 }
@@ -543,13 +670,13 @@ static void send(struct sim *sim, struct task *task)
 
 	for (u32 i = 0; i < plug->nr; i++) {
 		io.ios = plug->ios[i];
-		io.ready = device_ready(&sim->device, task->now, io.ios);
+		io.ready = device_ready(sim, task->now, io.ios);
 		due_push(task, &io);
 		task->inflight += io.ios;
 	}
 	count_flush(sim, task);
 	hctx_sample(sim, task->hctx, task->now);
-	plug_sent(plug);
+	plug->nr = 0;
 	if (task->left)
 		prepare(sim, task);
 	else
@@ -585,7 +712,7 @@ static u64 batch_add(const struct sim *sim, struct task *task,
 
 static void poll(struct sim *sim, struct task *task)
 {
-	u64 took = sim->phase->poll;
+	u64 took = 0;
 	struct batch batch;
 
 	batch.nr = 0;
@@ -658,11 +785,6 @@ static void reap(struct sim *sim, struct task *task)
 }
 
 /* --- the load --- */
-
-static u64 exponential(u64 *rng, u64 mean)
-{
-	return -log(rng_part(rng)) * mean;
-}
 
 static void steal(struct sim *sim, struct task *task)
 {
@@ -796,7 +918,7 @@ static void init_tasks(struct sim *sim, u64 depth)
 
 	for (u32 s = 0; s < sim->nr_tasks * MAX_STREAMS; s++)
 		sim->tasks[s / MAX_STREAMS].stream[s % MAX_STREAMS] =
-			(s % MAX_STREAMS) * (PLUG_NOWHERE / MAX_STREAMS);
+			(s % MAX_STREAMS) * (NOWHERE / MAX_STREAMS);
 	for (u32 i = 0; i < sim->nr_tasks; i++) {
 		struct task *task = &sim->tasks[i];
 
@@ -828,9 +950,10 @@ static bool sim_init(struct sim *sim, const struct config *config)
 		return false;
 	sim->rng = config->seed;
 	/* Whatever the group, the same commands and arrivals are drawn. */
-	device_init(&sim->device, rng_next(&sim->rng));
+	sim->device_seed = rng_next(&sim->rng);
 	sim->arrivals = rng_next(&sim->rng);
 	sim->phase = config->phases;
+	device_setup(sim, NULL);
 	init_tasks(sim, depth);
 	phase_begin(sim, config->phases, 0);
 	for (u32 i = 0; i < config->hctxs; i++)
@@ -845,6 +968,7 @@ static void sim_exit(struct sim *sim)
 	free(sim->queue);
 	free(sim->hctxs);
 	free(sim->ios);
+	ssd_model_media_exit(&sim->media);
 	free(sim);
 }
 
@@ -889,6 +1013,7 @@ bool sim_run(const struct config *config, bool trace, struct result *result)
 		step(sim, sim->queue[0]);
 		queue_down(sim->queue, sim->nr_tasks);
 	}
+	good = good && !sim->failed;
 	if (good)
 		finish(sim);
 	sim_exit(sim);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The media of a model SSD: units that serve commands in order of arrival, a
+ * link, latencies that are drawn. The module ssd_model and the simulator
+ * plugsim are both built around it.
+ */
+#ifndef SSD_MODEL_MEDIA_H
+#define SSD_MODEL_MEDIA_H
+
+#include <linux/types.h>
+
+/* The longest time that may be set, before time_scale: 10 s */
+#define SSD_MODEL_NS_MAX	10000000000ULL
+#define SSD_MODEL_SCALE_MAX	10000
+#define SSD_MODEL_UNITS_MAX	65536
+#define SSD_MODEL_POINTS_MAX	16
+
+/* 2^64 divided by the golden ratio: the step of splitmix64 */
+#define SSD_MODEL_STEP		0x9e3779b97f4a7c15ULL
+
+#define SSD_MODEL_DIST_TEXT	384
+#define SSD_MODEL_DIST_SYNTAX						\
+	"fixed:NS, uniform:LOW-HIGH, or percentiles, linear in between: " \
+	"table:0=NS,...,100=NS"
+
+enum ssd_model_op {
+	SSD_MODEL_READ,
+	SSD_MODEL_WRITE,
+	SSD_MODEL_FLUSH,
+	SSD_MODEL_OPS,
+};
+
+/*
+ * What a command draws. Setting one leaves the other's draws alone; there is
+ * room for a third, so that seeds keep what they meant when there was one.
+ */
+enum ssd_model_draw {
+	SSD_MODEL_DRAW_LATENCY,
+	SSD_MODEL_DRAW_SERVICE,
+	SSD_MODEL_DRAWS = 3,
+};
+
+/**
+ * struct ssd_model_point - a point of a quantile function
+ * @below: share of the draws that lie below @ns, times 2^32
+ * @ns: the time
+ */
+struct ssd_model_point {
+	u64 below;
+	u64 ns;
+};
+
+/**
+ * struct ssd_model_dist - a distribution of times
+ * @nr: number of points; with one, each draw is that
+ * @points: the quantile function, linear in between
+ * @text: as it was written
+ */
+struct ssd_model_dist {
+	unsigned int nr;
+	struct ssd_model_point points[SSD_MODEL_POINTS_MAX];
+	char text[SSD_MODEL_DIST_TEXT];
+};
+
+/* What media_words.h says, by these names */
+struct ssd_model_profile {
+#define NUMBER(name, ...)	u64 name
+#define DIST(name, ...)		struct ssd_model_dist name
+#include "media_words.h"
+};
+
+/**
+ * struct ssd_model_media - the media at work
+ * @profile: with all times scaled
+ * @instant: every command completes at once
+ * @shared: admission changes what follows in here, so calls need a lock
+ * @link_cost: transfer of a byte, in ns times bandwidth_mbs
+ * @link_free: time from which the link is free
+ * @link_rest: fraction of a ns beyond @link_free, times bandwidth_mbs
+ * @unit_free: times from which the units are free, as a heap: earliest first
+ */
+struct ssd_model_media {
+	struct ssd_model_profile profile;
+	bool instant;
+	bool shared;
+	u32 link_cost;
+	u64 link_free;
+	u64 link_rest;
+	u64 *unit_free;
+};
+
+/**
+ * struct ssd_model_access - a command as the media sees it
+ * @op: what it does
+ * @bytes: length
+ * @seed: of the stream of draws
+ * @number: of the command, in this stream
+ */
+struct ssd_model_access {
+	enum ssd_model_op op;
+	u32 bytes;
+	u64 seed;
+	u64 number;
+};
+
+u64 ssd_model_draw(u64 seed, u64 number, enum ssd_model_draw which);
+int ssd_model_dist_parse(struct ssd_model_dist *dist, const char *text);
+int ssd_model_media_init(struct ssd_model_media *media,
+			 const struct ssd_model_profile *profile);
+void ssd_model_media_exit(struct ssd_model_media *media);
+u64 ssd_model_media_admit(struct ssd_model_media *media,
+			  const struct ssd_model_access *access, u64 now);
+u64 ssd_model_scale(u64 ns, u32 percent);
+
+#endif /* SSD_MODEL_MEDIA_H */
