@@ -375,14 +375,12 @@ def module_source(source, where):
 
 
 def model(variant):
-    """Build the model SSD for a kernel built already; the .ko files, in the
-    order to load them."""
+    """Build the model SSD for a kernel built already; the .ko files."""
     where = f"{output(variant)}/model"
     with common.locked(f"{BUILD}/.lock-model"):
         quiet(variant_command(variant, module_source(MODEL, where), "modules"),
               f"ssd_model for the {variant} kernel")
-    return [f"{output(variant)}/lib/kunit/kunit.ko",
-            *(f"{where}/{name}.ko" for name in ("ssd_model", "ssd_model_kunit"))]
+    return [f"{where}/ssd_model.ko"]
 
 
 def xfs(variant):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The model SSD's own test. Argument: the directory of the .ko files
+# The model SSD's own test. Argument: the directory of the .ko file
 #
 # Runs as root, in a guest. With EXACT_TIME=1 a ns is an instruction, and times
 # are checked, too.

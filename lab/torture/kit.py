@@ -118,10 +118,8 @@ def build():
 
 def files(variant):
     """SRC:DST of all that a guest with this kernel gets."""
-    modules = [path for path in kernel.model(variant)
-               if not path.endswith("_kunit.ko")]
-    modules += glob.glob(os.path.join(kernel.output(variant),
-                                      "drivers/scsi/scsi_debug.ko"))
+    modules = kernel.model(variant) + glob.glob(os.path.join(
+        kernel.output(variant), "drivers/scsi/scsi_debug.ko"))
     return (ROOT + ":/", *guest.into("/modules", *modules))
 
 

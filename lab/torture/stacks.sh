@@ -61,7 +61,6 @@ ssd()
 
 	shift
 	if [ ! -d $SSD ]; then
-		insmod /modules/kunit.ko 2>/dev/null
 		insmod /modules/ssd_model.ko || skip "no module ssd_model"
 	fi
 	mkdir "$SSD/$name" || skip "no model SSD $name"
