@@ -75,8 +75,6 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("scripts.roll_test", "--only", "load")),
     ("loads", 60, "kernel", "some software that others wrote",
      module("lab.bench.loads", "--tap")),
-    ("crosscheck", 200, "kernel", "the model SSD against a simulation",
-     module("lab.bench.crosscheck")),
     ("lines", 90, "kernel", "is SUITE=lines of make bench right?",
      module("lab.bench.lines", "--tap")),
     ("tags", 120, "kernel", "does anybody want for tags more often?",
@@ -105,9 +103,7 @@ def of_other(name, seconds, *more, **changed):
         command=[*group.command, *more], kver=OTHER)._replace(**changed)
 
 
-if kernel.KVER == OTHER:
-    del GROUPS["crosscheck"]    # its bounds know what an I/O costs Linux 7.3
-else:
+if kernel.KVER != OTHER:
     GROUPS.update({"%s-%s" % (name, OTHER): group for name, group in (
         (PLAIN, of_other(PLAIN, 60)),
         ("kunit", of_other("kunit", 15, needs="patched kernel")),
