@@ -12,8 +12,6 @@ from lab.bench import profiles
 BUILDS = {"unpatched": "base", "noplug": "noplug", "rfcera": "rfcera",
           "patched": "patched"}
 MODES = ["always", "never", "seq-small", "adaptive"]
-# Group sizes that "adaptive" can be pinned to, for what it should have found.
-GROUPS = ["group%d" % (1 << power) for power in range(6)]
 BASELINES = [("unpatched", "always"), ("unpatched", "nomerges2"),
              ("noplug", "noplug")]
 OURS = [("patched", mode) for mode in MODES]
@@ -34,10 +32,6 @@ WARM_CELLS = 8
 # for.
 NVME = "nvme-qemu"
 NULL_BLK = "null_blk"
-
-# I/Os of a cell take some 0.3 s of the guest's time on a modelled SSD; a disk
-# with an arm gets a share of them.
-HDD_SHARE = 1 / 80
 
 
 def needed_ms(cell):
@@ -95,14 +89,11 @@ class Load:
         warmup = learn = count // 10
         if timed(profile) or cell.policy == "adaptive":
             learn = max(warmup, pace.ios(self, profile, self.before_ms(cell)))
-        if profile.get("rotational") == "1":
-            learn = warmup
         return count - warmup + learn, learn
 
     def count(self, profile):
         """I/Os of a cell in which nothing is to be learnt."""
-        share = HDD_SHARE if profile.get("rotational") == "1" else 1
-        return int((timed(profile) and self.timed_ios or self.ios) * share)
+        return timed(profile) and self.timed_ios or self.ios
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +105,6 @@ class Timed(Load):
     ms: float = LEARN_MS        # that are measured, about
 
     def length(self, profile, cell):
-        if profile.get("rotational") == "1":
-            return super().length(profile, cell)
         learn = pace.ios(self, profile, self.before_ms(cell))
         return learn + pace.ios(self, profile, self.ms), learn
 
@@ -134,45 +123,6 @@ class Beginning(Load):
     def length(self, profile, cell):
         """It is known afterwards."""
         return None, 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Change(Load):
-    """Blocks of one size while something is learnt, of another when it is
-    measured."""
-
-    learn_ms: float = LEARN_MS  # at least
-    blocks: tuple = ("16k", "4k")
-
-    def command(self, profile, cell):
-        _, before = self.length(profile, cell)
-        return super().command(profile, cell) + [
-            "-b", self.blocks[0], "--bs2", self.blocks[1],
-            "--period", str(before)]
-
-    def length(self, profile, cell):
-        first, then = (pace.ios(dataclasses.replace(
-            self, args=self.args + " -b " + size), profile, self.learn_ms)
-                       for size in self.blocks)
-        # The sizes would change places again.
-        before = max(first, then)
-        return before + then, before
-
-
-@dataclasses.dataclass(frozen=True)
-class Rate(Load):
-    """So many I/Os a second of a real machine, and no more: what the load does
-    is given, only latency can change."""
-
-    learn_ms: float = 0         # half of it is not measured
-    rate: int = 0
-
-    def command(self, profile, cell):
-        return super().command(profile, cell) + [
-            "-R", str(int(self.rate / profiles.scale(profile)))]
-
-    def length(self, profile, cell):
-        return self.ios, self.ios // 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,8 +179,6 @@ LOADS = (
     Load("rand4k-s128", "-a rand -b 4k -d 128 -s 128 -c 128"),
     Load("libaio-rand4k-s32", "-e libaio -a rand -b 4k -d 128 -s 32 -c 32",
              polled=False),
-    # As rand4k-s32, but that whatever is idle goes with the next batch.
-    Load("rand4k-s64-c32", "-a rand -b 4k -d 128 -s 64 -c 32"),
     Load("seq4k-s32", "-a seq -b 4k -d 128 -s 32 -c 32"),
     Load("seq128k-s32", "-a seq -b 128k -d 128 -s 32 -c 32", ios=9600),
     Load("twodev-rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32",
@@ -249,42 +197,24 @@ LOADS = (
     Load("rand4k-qd4", "-a rand -b 4k -s 4 -w", ios=9600, polled=False),
     Load("rand4k-qd1-irq", "-a rand -b 4k -d 1 -s 1 -c 1", ios=9600,
          polled=False),
-    # Interrupts and polls, at a fraction of what the devices can do.
-    Rate("rand4k-rate40k", "-a rand -b 4k -d 64 -s 4 -c 1", ios=24000,
-         polled=False, rate=40000),
-    Rate("rand4k-rate200k", "-a rand -b 4k -d 64 -s 8 -c 1", ios=40000,
-         rate=200000),
-    Change("change-16k-4k", "-a rand -d 128 -s 32 -c 32"),
-    Change("change-4k-16k", "-a rand -d 128 -s 32 -c 32",
-           blocks=("4k", "16k")),
 )
 
-# What "regret" is made of: a short run of every policy chooses the best, which
-# is then measured when all has settled, and from the beginning. From there
-# other suites measure, too, what is no part of their figures of adaptive. Others
-# get slower with time, too: LATER has both policies warmed up.
-CHOICE, STEADY, FIRST, LONGER = "-choice", "-steady", "-first50", "-first200"
-LATER = "-after1s"
-REGRET = ["rand4k-s32", "seq4k-s32", "seq128k-s32", "mix70-s32",
-          "phase-change", "rand4k-qd32-wait", "rand4k-qd4"]
-TIMES = {CHOICE: (8, 24), STEADY: (None, LEARN_MS), LATER: (WARM_MS, 80)}
-BEGINNINGS = {FIRST: 50, LONGER: 200}
+# From the beginning, and, since others get slower with time, too, with both
+# policies warmed up: no part of what suites say of adaptive otherwise.
+BEGINNINGS, LATER = {"-first50": 50, "-first200": 200}, "-after1s"
 
 
-def part(load, end):
-    """A load that "regret" measures."""
-    same = (load.name + end, load.args, load.ios, load.devices, load.polled,
-            load.settings)
-    if end in BEGINNINGS:
-        return Beginning(*same, ms=BEGINNINGS[end])
-    before, ms = TIMES[end]
-    return Timed(*same, of=load.name, learn_ms=before, ms=ms)
+def parts(load):
+    """Those of a load."""
+    same = load.args, load.ios, load.devices, load.polled, load.settings
+    yield Timed(load.name + LATER, *same, of=load.name, learn_ms=WARM_MS, ms=80)
+    for end, ms in BEGINNINGS.items():
+        yield Beginning(load.name + end, *same, ms=ms)
 
 
 WORKLOADS = {workload.name: workload for workload in (
     *LOADS, *COMPLETION, *TUNING, *foreign.ALL,
-    *(part(load, end) for load in LOADS if load.name in REGRET
-      for end in (*TIMES, *BEGINNINGS)),
+    *(part for load in LOADS for part in parts(load)),
 )}
 
 

@@ -80,14 +80,6 @@ set_queues()
 	done
 }
 
-# A fixed group size, for comparison with what "adaptive" finds.
-pin_group()
-{
-	for file in /sys/kernel/debug/block/"$1"/hctx*/plug_adaptive; do
-		echo "$2" >"$file" || return 1
-	done
-}
-
 # What a user of any kernel can choose, and what only the patched one offers.
 set_policy()
 {
@@ -100,9 +92,6 @@ set_policy()
 		always)
 			[ ! -e "$queue/plug_policy" ] ||
 				echo always >"$queue/plug_policy" ;;
-		group*)
-			echo adaptive >"$queue/plug_policy" &&
-				pin_group "$disk" "${1#group}" ;;
 		*)
 			echo "$1" >"$queue/plug_policy" ;;
 		esac || die "$disk: policy $1 cannot be set"
@@ -120,9 +109,8 @@ stat()
 counters()
 {
 	cat $STATS/model*/stats | awk '
-		/^(doorbells|shadow_doorbells|commands|interrupts|queue_rqs|queue_rq) / ||
-		/^(polls|poll_hits) / ||
-		/^(unit_idle_ns|unit_busy_ns|inflight_mean_milli|elapsed_ns) / {
+		/^(doorbells|commands|interrupts|queue_rqs|queue_rq) / ||
+		/^(polls|poll_hits) / {
 			n[$1] += $2
 		}
 		END { for (name in n) printf " dev_%s=%d", name, n[name] }'

@@ -56,21 +56,11 @@ def path_of(name, end):
     return os.path.join(lab.OUT, name + end)
 
 
-def measure_suite(suite, runs, head):
-    """The records of all rounds, and the machines."""
-    records, machines = lab.measure(suite.make(runs), suite.name, head)
-    for more in suite.more:
-        wanted = more(records, runs)
-        if wanted:
-            found, others = lab.measure(wanted, suite.name, head)
-            records, machines = records + found, machines + others
-    return records, machines
-
-
 def run_suite(suite, runs, known, head):
     """Measure, save and show a suite; its section of the report."""
     print("\n== %s ==\nClaim: %s" % (suite.name, suite.claim), flush=True)
-    records, machines = measure_suite(suite, runs or suite.runs, head)
+    records, machines = lab.measure(suite.make(runs or suite.runs),
+                                    suite.name, head)
     command = "make bench SUITE=%s" % suite.name
     if runs:
         command += " RUNS=%d" % runs
@@ -84,16 +74,12 @@ def section(name, records, meta):
     """A suite's part of the report."""
     summary = summarise(records)
     details = suites.SUITES[name].details
-    shown = [cell for cell in summary
-             if not cell["workload"].endswith(suites.SUITES[name].hidden)]
-    several = any(cell["n"] > 1 for cell in shown)
+    several = any(cell["n"] > 1 for cell in summary)
     return {"suite": name, "claim": meta["claim"], "command": meta["command"],
             "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
             "details": details(summary, records) if details else [],
-            "cells": shown,
-            "verdict": verdict.of([
-                record for record in records if not record["workload"]
-                .endswith(suites.SUITES[name].hidden)]) if several else None}
+            "cells": summary,
+            "verdict": verdict.of(records) if several else None}
 
 
 def show(name, records, meta):

@@ -5,7 +5,6 @@ import dataclasses
 from lab.bench import cells
 from lab.bench import loads
 from lab.bench import profiles
-from lab.bench import regret
 from lab.bench import rfc
 
 CPU = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32", "seq4k-s32",
@@ -27,10 +26,8 @@ class Suite:
     note: str
     make: object                # runs -> cells
     runs: int = 1
-    more: tuple = ()            # (records so far, runs) -> further cells
     details: object = None      # summary, records -> more lines
     columns: tuple = None       # of the table on the terminal; None: all
-    hidden: tuple = ()          # ends of workloads that are in the file alone
 
 
 def cpu(runs):
@@ -125,18 +122,6 @@ SUITES = {suite.name: suite for suite in (
           "Doorbells are counted by QEMU's controller. IOPS are instructions "
           "of the CPU and that controller's own timing, no SSD's." + LEARN_NOTE,
           nvme),
-    Suite("regret",
-          "adaptive loses to the best fixed choice of a device and a load at "
-          "most 1% once it has settled, at most 5% in its first 50 ms and "
-          "after a change, and adds no latency where the rate is low.",
-          MODEL_NOTE + " A short run of one seed chooses the best of twelve "
-          "(-choice), another seed measures it, always and adaptive: after "
-          "%d ms, adaptive on %s after %d (-steady), and 50 ms from an idle "
-          "device (-first50). What is above its bound is measured with three "
-          "more seeds; means are of the first, so that they are of the same "
-          "for all." % (cells.LEARN_MS, ", ".join(cells.WARM), cells.WARM_MS),
-          regret.choose, more=(regret.measure, regret.again),
-          details=regret.text, hidden=(cells.CHOICE,)),
     Suite("completion",
           "A policy changes neither what writeback through XFS costs nor its "
           "tail latency: six workloads, five runs, mean and deviation.",

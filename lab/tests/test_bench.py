@@ -8,12 +8,10 @@ import unittest
 
 from lab.bench import cell_records
 from lab.bench import cells
-from lab.bench import crosscheck
 from lab.bench import kernels
 from lab.bench import lab
 from lab.bench import pace
 from lab.bench import profiles
-from lab.bench import regret
 from lab.bench import rfc
 from lab.bench import run_suites
 from lab.bench import suites
@@ -45,7 +43,7 @@ class Profiles(unittest.TestCase):
     def test_all_are_there(self):
         """The ones that the issue names."""
         self.assertLessEqual(
-            {"gen4", "gen5", "optane", "vm", "lockstep", "saturated", "hdd",
+            {"gen4", "gen5", "optane", "vm", "lockstep", "saturated",
              "null"}, set(profiles.load()))
 
     def test_one_scale(self):
@@ -242,29 +240,6 @@ class Lengths(unittest.TestCase):
                 had = int(self.words(profile=profile, policy=policy)["-W"])
                 self.assertGreaterEqual(had, other)
                 self.assertLess(had, 2 * other)
-        self.assertEqual(self.words(profile="hdd", policy="adaptive"),
-                         self.words(profile="hdd"))
-
-    def test_regret_is_fair(self):
-        """There, as much is measured of each policy, of a short run and when
-        it has settled."""
-        for end, (learn_ms, ms) in cells.TIMES.items():
-            changes = {"profile": "gen4", "workload": "rand4k-s32" + end}
-            words = self.words(**changes)
-            adaptive = self.words(policy="adaptive", **changes)
-            self.assertGreaterEqual(self.measured(**changes), 830 * ms)
-            self.assertEqual(self.measured(policy="adaptive", **changes),
-                             self.measured(**changes))
-            if learn_ms is None:
-                self.assertGreaterEqual(int(words["-W"]), 830 * 50)
-                self.assertGreaterEqual(int(adaptive["-W"]), 830 * 1000)
-                changes["profile"] = "optane"
-                words = self.words(**changes)
-                self.assertEqual(words, self.words(policy="adaptive",
-                                                   **changes))
-            else:
-                self.assertEqual(words, adaptive)
-                self.assertGreaterEqual(int(words["-W"]), 830 * learn_ms)
 
     def test_start(self):
         """From an idle device, with nothing learnt, for 50 and 200 ms of a
@@ -330,21 +305,6 @@ class Lengths(unittest.TestCase):
         text = run_suites.tables.table(made)
         for title in ("gen4, rand4k-s32-first50", "gen4, rand4k-s32-first200"):
             self.assertIn(title, text)
-        for name in ("device", "rfc"):
-            self.assertFalse(made[0]["workload"].endswith(
-                suites.SUITES[name].hidden))
-
-    def test_one_change(self):
-        """The blocks change when the measured part begins, and not again."""
-        for workload in regret.CHANGES:
-            words = self.words(profile="gen4", workload=workload)
-            self.assertEqual(words["--period"], words["-W"])
-            self.assertLessEqual(int(words["-n"]), 2 * int(words["-W"]))
-
-    def test_rate(self):
-        """A real machine's, in the guest's slower time."""
-        got = self.words(profile="gen4", workload="rand4k-rate40k")
-        self.assertEqual(got["-R"], str(int(40000 / 7.4)))
 
     def test_pace(self):
         """What limits a load: the core, latency, units, or the link."""
@@ -358,141 +318,3 @@ class Lengths(unittest.TestCase):
                 ("gen4", "-d 128 -b 4k --bs2 128k --period 9", 9e4, 1e5)):
             got = pace.iops(args, known[profile])
             self.assertTrue(low <= got <= high, (profile, args, got))
-
-
-def found(profile, load, pair, iops, run=1):
-    """A record of "regret"."""
-    return {"suite": "regret", "kernel": pair[0].replace("noplug",
-                                                         "unpatched"),
-            "policy": pair[1], "profile": profile, "workload": load,
-            "run": run, "iops": iops}
-
-
-class Regret(unittest.TestCase):
-    """Who is the best, and what others lose to it."""
-
-    GROUP = ("patched", "group4")
-    STEADY = "rand4k-s32" + cells.STEADY
-
-    def setUp(self):
-        """group4 was the fastest of one seed; another measures it."""
-        load = "rand4k-s32" + cells.CHOICE
-        self.chosen = [found("gen4", load, pair, iops) for pair, iops in (
-            (regret.ALWAYS, 100), (self.GROUP, 110),
-            (("noplug", "noplug"), 105))]
-
-    def measured(self, run, *values):
-        """What these three came to."""
-        return [found("gen4", self.STEADY, pair, iops, run)
-                for pair, iops in zip((regret.ALWAYS, self.GROUP,
-                                       regret.ADAPTIVE), values)]
-
-    def test_choices(self):
-        """All that an administrator has, and every group; none is ours."""
-        self.assertEqual(len(regret.FIXED), 12)
-        self.assertNotIn(regret.ADAPTIVE, regret.FIXED)
-        profile = {one.profile for one in regret.choose(1)}
-        self.assertEqual(profile, set(profiles.load()) - {"hdd"})
-
-    def test_another_seed_measures(self):
-        """The chosen, always and adaptive, of other seeds than the choice."""
-        made = regret.measure(self.chosen, 2)
-        steady = [one for one in made if one.workload == self.STEADY]
-        self.assertEqual({(one.kernel, one.policy) for one in steady},
-                         {regret.ALWAYS, self.GROUP, regret.ADAPTIVE})
-        self.assertEqual({one.run for one in steady}, {2, 3})
-        self.assertEqual(len(made), len(set(made)))
-        self.assertEqual({one.policy for one in made
-                          if one.profile == "hdd"}, {"always", "adaptive"})
-
-    def test_no_plug_is_a_kernel(self):
-        """Its records are of "unpatched", its cells are not."""
-        rest = [one for one in self.chosen if one["policy"] != "group4"]
-        self.assertEqual(regret.best(rest),
-                         {("gen4", "rand4k-s32"): ("noplug", "noplug")})
-
-    def test_loss(self):
-        """To the best as measured, not as chosen."""
-        records_ = self.chosen + self.measured(2, 95, 100, 99.5)
-        row, = regret.rows(records_)
-        self.assertEqual(row["best"], self.GROUP)
-        self.assertAlmostEqual(row["regret"], 0.005)
-        self.assertAlmostEqual(row["always"], 0.05)
-        self.assertEqual(regret.again(records_, 1), [])
-
-    def test_again(self):
-        """What is above its bound is looked at again; the first look stays."""
-        records_ = self.chosen + self.measured(2, 95, 100, 97)
-        more = regret.again(records_, 1)
-        self.assertEqual({one.run for one in more}, {3, 4, 5})
-        self.assertEqual(len(more), 9)
-        records_ += self.measured(3, 95, 100, 102)
-        row, = regret.rows(records_)
-        self.assertAlmostEqual(row["regret"], 0.005)
-        self.assertAlmostEqual(row["look"], 0.03)
-
-    def test_text(self):
-        """A line per cell, and what all of them come to."""
-        lines = regret.text(None, self.chosen + self.measured(2, 95, 100, 98))
-        self.assertIn("ABOVE", lines[1])
-        self.assertIn("worst 2.00% (gen4 rand4k-s32-steady)", lines[2])
-
-    def test_latency(self):
-        """At a low rate, it is what counts."""
-        slow = [{**found("optane", "rand4k-rate40k", pair, 40000, 2),
-                 "lat_us": {"mean": 10, "p99": p99}}
-                for pair, p99 in ((regret.ALWAYS, 11), (regret.ADAPTIVE, 12))]
-        line, = regret.slow(slow)
-        self.assertIn("p99 12.00 us, always 11.00 (+9.09%)", line)
-
-
-class Crosscheck(unittest.TestCase):
-    """What the simulator is told of a guest."""
-
-    def test_costs(self):
-        """Found again in figures made of them: 2000 ns before, 600 after
-        completion, 300 of the former after the doorbell; 90 for a poll, 800
-        more if it finds something, of which a batch's share is in the 2000."""
-        late, size = crosscheck.LATE_NS * 7.4, crosscheck.BATCH
-        got = {}
-        for policy, group in crosscheck.GROUPS.items():
-            ns = (size * 2000 - group * 300 + late + group * 600) / size
-            busy = 2600 + 800 * (1 / group - 1 / size)
-            got["bare", policy] = crosscheck.Figures(2600, 1 / size, 1 / size)
-            # with one group, what is not idle is what follows the doorbell
-            idle = late / size - 300 if group == size else ns - busy
-            got["late", policy] = crosscheck.Figures(
-                ns, idle / 90 + 1 / group, 1 / group)
-            got["mixed", policy] = crosscheck.Figures(
-                ns + 50 + crosscheck.SPREAD_NS * 7.4 / size, 1, 1)
-        for cost in crosscheck.calibrate(got, 7.4).values():
-            self.assertAlmostEqual(cost.admit, 300)
-            self.assertAlmostEqual(cost.reap, 600)
-            self.assertAlmostEqual(cost.submit, 2050)
-            self.assertAlmostEqual(cost.hit, 800)
-
-    def test_device(self):
-        """Times are the guest's; what follows the doorbell is taken off."""
-        known = crosscheck.known_profiles()
-        cost = crosscheck.Costs(2000, 600, 800, 300)
-        self.assertEqual(
-            crosscheck.device_words(known["lockstep"], cost, 32, 128),
-            "doorbell=370 lat=uniform:693400-767400")
-        self.assertIn("units=64 service=fixed:444000",
-                      crosscheck.device_words(known["saturated"], cost, 1,
-                                              128))
-        self.assertEqual(
-            crosscheck.device_words(known["saturated"], cost, 1, 32),
-            "doorbell=370 lat=uniform:443700-443700")
-
-    def test_points(self):
-        """Six devices at least, one by one and in groups."""
-        self.assertGreaterEqual(len({one[0] for one in crosscheck.POINTS}), 6)
-        self.assertEqual({one[2] for one in crosscheck.POINTS},
-                         set(crosscheck.GROUPS))
-        self.assertLessEqual(set(crosscheck.WIDER), {
-            point[:2] for point in crosscheck.POINTS})
-        known = crosscheck.known_profiles()
-        for one in crosscheck.wanted_cells():
-            self.assertIn(" time_scale=", " " + lab.plan_line(
-                0, one, known).replace("'", " "))
