@@ -26,11 +26,10 @@ each_commit="sparse clang-19 coccinelle=spatch python3-ply=
 	python3-sphinx=sphinx-build liburing-dev=/usr/include/liburing.h"
 # busybox-static: as "busybox" it would want libraries, which no guest has.
 guests="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
-	nvme-cli=nvme xfsprogs=mkfs.xfs sysstat=iostat e2fsprogs=mke2fs mdadm
-	dmsetup bcache-tools=make-bcache bsdextrautils=column
-	linux-perf=perf libaio-dev=/usr/include/libaio.h dwarves=pahole"
-host="python3-pytest=pytest-3 shellcheck mandoc gnuplot-nox=gnuplot
-	bubblewrap=bwrap"
+	nvme-cli=nvme xfsprogs=mkfs.xfs e2fsprogs=mke2fs mdadm dmsetup
+	bcache-tools=make-bcache bsdextrautils=column linux-perf=perf
+	libaio-dev=/usr/include/libaio.h"
+host="python3-pytest=pytest-3 shellcheck mandoc bubblewrap=bwrap"
 
 deb="debhelper=dh libdw-dev=/usr/include/dwarf.h dpkg-dev=dpkg-buildpackage"
 deb_test="mmdebstrap uidmap=newuidmap fakeroot e2fsprogs=mke2fs"
