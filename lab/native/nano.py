@@ -8,14 +8,10 @@ thing the commit before and the last one.
 """
 import argparse
 
-
 from lab.bench import lab
-from lab.native import native
-from lab.native import native_build
-from lab.native import native_loads
-from lab.native import native_rounds
-from scripts import common
+from lab.native import native, native_build, native_loads, native_rounds
 from lab.native.native_rounds import Cell
+from scripts import common
 
 WORKTREE = "worktree"
 LOADS = ["rand4k-s1", "rand4k-s4", "rand4k-s32", "rand4k-s128",
@@ -24,7 +20,6 @@ ROUNDS = 12
 
 
 def commits(before, after):
-    """The two states, as commits."""
     is_clean = not native_build.git()("status", "--porcelain", "-uno")
     after = after or ("HEAD" if is_clean else WORKTREE)
     before = before or ("HEAD~1" if after == "HEAD" else "HEAD")
@@ -35,27 +30,16 @@ def commits(before, after):
 
 def report(rounds, cells, names):
     """A line for each load."""
-    print("%-26s %8s %8s %8s  %s" % ("", "before", "after", "saved",
-                                     "ratio, 95% interval"))
+    print(f"{'':26} {'before':>8} {'after':>8} {'saved':>8}  ratio, 95% interval")
     for name in names:
-        one = native.compare(rounds, name, *cells)
-        base = native.compare(rounds, name, cells[0], cells[0])
-        print("%-26s %8.1f %8.1f %8.2f  %.3f (%.3f to %.3f)" % (
-            name, base["ns_per_io"], one["ns_per_io"], one["ns_saved"],
-            one["ratio"], one["ci_low"], one["ci_high"]))
-
-
-def run(args):
-    """Build, measure, report."""
-    found = commits(args.before, args.after)
-    cells = [Cell(name, args.policy, args.counters) for name in found]
-    names = args.loads.split() or LOADS
-    plan = native_rounds.Plan(native.images(found), cells, names, args.rounds)
-    report(native_rounds.measure(plan), cells, names)
+        before, after = (native.compare(rounds, name, cells[0], cell)
+                         for cell in cells)
+        print(f"{name:26} {before['ns_per_io']:8.1f} {after['ns_per_io']:8.1f} "
+              f"{after['ns_saved']:8.2f}  {after['ratio']:.3f} "
+              f"({after['ci_low']:.3f} to {after['ci_high']:.3f})")
 
 
 def main():
-    """Command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add = parser.add_argument
@@ -65,14 +49,19 @@ def main():
         help="of both [%(default)s]")
     add("--counters", action="store_true", help="of both are on")
     add("--rounds", type=int, default=ROUNDS, help="[%(default)s]")
-    add("--loads", default="", metavar="'a b'", help="of: %s" % " ".join(
-        native_loads.LOADS))
+    add("--loads", default="", metavar="'a b'",
+        help="of: " + " ".join(native_loads.LOADS))
     args = parser.parse_args()
-    unknown = set(args.loads.split()) - set(native_loads.LOADS)
+    names = args.loads.split() or LOADS
+    unknown = set(names) - set(native_loads.LOADS)
     if unknown:
-        parser.error("no load '%s'" % unknown.pop())
+        parser.error(f"no load '{unknown.pop()}'")
     with common.program("nano", *lab.ERRORS):
-        run(args)
+        found = commits(args.before, args.after)
+        cells = [Cell(name, args.policy, args.counters) for name in found]
+        plan = native_rounds.Plan(native.images(found), cells, names,
+                                  args.rounds)
+        report(native_rounds.measure(plan), cells, names)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ with its code in another place.
 import glob
 import hashlib
 import os
+import pathlib
 import shutil
 import tempfile
 
@@ -47,7 +48,6 @@ CODE = ["block", "fs", "include", "io_uring", "kernel", "lib", "mm",
 # --- what is built -----------------------------------------------------------
 
 def git():
-    """The repository with the series."""
     return Git(kernel.TREE)
 
 
@@ -74,12 +74,12 @@ def planted(commit):
         try:
             own("apply", "--cached", PATCH)
         except GitError as error:
-            raise lab.LabError("native/uml.patch does not apply to %s:\n%s"
-                               % (commit, error)) from None
+            raise lab.LabError(f"native/uml.patch does not apply to {commit}:"
+                               f"\n{error}") from None
         for name, place in FILES.items():
             blob = own.get("hash-object", "-w", os.path.join(HERE, name))
             own("update-index", "--add", "--cacheinfo",
-                "100644,%s,%s" % (blob, place))
+                f"100644,{blob},{place}")
         return commit_of(own, own.get("write-tree"), commit)
 
 
@@ -107,7 +107,6 @@ def sections():
 # --- building ----------------------------------------------------------------
 
 def make(*args):
-    """The make command line."""
     return kernel.make_command(
         TREE, OUT, "ARCH=um",
         "NATIVE_SHIFTS=" + " ".join(map(str, SHIFTS)), *args)
@@ -115,18 +114,14 @@ def make(*args):
 
 def fragments():
     """The text of the options."""
-    text = b""
-    for name in FRAGMENTS:
-        with open(name, "rb") as fragment:
-            text += fragment.read()
-    return text
+    return b"".join(pathlib.Path(name).read_bytes() for name in FRAGMENTS)
 
 
 def all_options(path):
     """The fragments over tinyconfig, in a file: what each kernel takes of them
     is another question."""
-    name = os.path.join(path, ".wanted-%s" % hashlib.sha256(
-        fragments()).hexdigest()[:16])
+    digest = hashlib.sha256(fragments()).hexdigest()
+    name = os.path.join(path, f".wanted-{digest[:16]}")
     if not os.path.exists(name):
         kernel.quiet(make("tinyconfig"), "tinyconfig")
         kernel.quiet(["sh", os.path.join(TREE,
@@ -139,13 +134,11 @@ def all_options(path):
 
 def unknown_options():
     """Those of the series' that this kernel is too early for."""
-    text = ""
-    for path in glob.glob(os.path.join(TREE, "block/Kconfig*")):
-        with open(path, encoding="utf-8") as lines:
-            text += lines.read()
+    text = "".join(path.read_text()
+                   for path in pathlib.Path(TREE, "block").glob("Kconfig*"))
     return [name for name in kernel.wanted_options(FRAGMENTS)
             if "PLUG" in name
-            and "config %s\n" % name.removeprefix("CONFIG_") not in text]
+            and f"config {name.removeprefix('CONFIG_')}\n" not in text]
 
 
 def configure():
@@ -156,8 +149,7 @@ def configure():
     shutil.copy(all_options(path), config)
     kernel.quiet(make("olddefconfig"), "olddefconfig")
     # the order of functions, for each image; all other links have none
-    with open(os.path.join(path, "native.lds"), "w", encoding="ascii"):
-        pass
+    pathlib.Path(path, "native.lds").write_text("")
     kernel.check_config(config, kernel.wanted_options(FRAGMENTS),
                         unknown_options())
 
@@ -174,16 +166,14 @@ def keep(key):
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(partial)
     for shift in SHIFTS:
-        name = "native.%d" % shift
-        os.rename(os.path.join(TREE, OUT, name), os.path.join(partial, name))
+        os.rename(os.path.join(TREE, OUT, f"native.{shift}"),
+                  os.path.join(partial, f"native.{shift}"))
     os.rename(partial, os.path.join(STORE, key))
-    stored = sorted(glob.glob(STORE + "/*"), key=os.path.getmtime)
-    for old in stored[:-KEPT]:
+    for old in sorted(glob.glob(STORE + "/*"), key=os.path.getmtime)[:-KEPT]:
         shutil.rmtree(old)
 
 
 def build(commit, what):
-    """The images of a commit, which is called so."""
     source = planted(commit)
     where = os.path.join(STORE, key_of(source))
     with common.locked(os.path.join(kernel.BUILD, ".lock-native")):

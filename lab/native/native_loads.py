@@ -9,22 +9,23 @@ from lab.bench import cells
 class InKernel:
     """load.c: a plug, bios, the end of the plug, and no system call."""
 
-    words: str                  # names of struct load
+    n: int                      # I/Os in a plug
+    announce: int               # these are as struct load has them
+    follow: int = 0
+    cold: int = 0
+    poll: int = 0
+    sleep: int = 0
     disks: str = "a a"
     merged: float = 0           # share of the I/Os, if the policy merges all
     seconds = 0.008             # of a slice
-    system_calls = False
-
-    @property
-    def n(self):
-        """I/Os in a plug."""
-        return int(dict(word.split("=") for word in self.words.split())["n"])
 
     def command(self, ios, delay=0):
         """What the guest reads. Two batches are the least: the first tenth
         is not measured."""
-        return ["load", self.disks, self.words, "delay=%d" % delay,
-                "ios=%d" % (max(ios // self.n, 2) * self.n)]
+        return ["load", self.disks, *(
+            f"{name}={getattr(self, name)}" for name in (
+                "n", "announce", "follow", "cold", "poll", "sleep")),
+                f"delay={delay}", f"ios={max(ios // self.n, 2) * self.n}"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Program:
 
     args: str
     seconds = 0.025
-    system_calls = True
 
     def command(self, ios, delay=0):
         """What the guest reads."""
@@ -42,15 +42,9 @@ class Program:
                 "/dev/a"]
 
 
-def plug(n, more="", announce=None, **fields):
+def plug(n, announce=None, **fields):
     """So many bios in a plug that knows of as many."""
-    return InKernel("n=%d announce=%d %s" % (
-        n, n if announce is None else announce, more), **fields)
-
-
-def uring(name):
-    """A load of the other suites."""
-    return Program(cells.WORKLOADS[name].args)
+    return InKernel(n, n if announce is None else announce, **fields)
 
 
 # {name: load}, as they are shown side by side
@@ -62,24 +56,23 @@ TABLES = [{
     "rand4k-s32": plug(32),
 }, {
     "rand4k-s128": plug(128),
-    "rand4k-s32-cold": plug(32, "cold=1"),
+    "rand4k-s32-cold": plug(32, cold=1),
     # Two requests, since the limit of a disk is 255 sectors by default.
-    "seq4k-s32": plug(32, "follow=2", merged=30 / 32),
-    "half-s32": plug(32, "follow=1", merged=31 / 64),
+    "seq4k-s32": plug(32, follow=2, merged=30 / 32),
+    "half-s32": plug(32, follow=1, merged=31 / 64),
     "twodev-rand4k-s32": plug(32, disks="a b"),
 }, {
     "unannounced-s32": plug(32, announce=1),
     # As NVMe completes when it is polled. The first has no plug, as rand4k-s1:
     # on 6.12 that load does not show what a real disk gains, since its disk
     # completes while 6.12's own plug around each bio still caches the time.
-    "rand4k-s1-batch": plug(2, "poll=1", announce=0, disks="pa pa"),
-    "rand4k-s32-batch": plug(32, "poll=1", disks="pa pa"),
-    "twodev-rand4k-s32-batch": plug(32, "poll=1", disks="pa pb"),
+    "rand4k-s1-batch": plug(2, poll=1, announce=0, disks="pa pa"),
+    "rand4k-s32-batch": plug(32, poll=1, disks="pa pa"),
+    "twodev-rand4k-s32-batch": plug(32, poll=1, disks="pa pb"),
     # Each second I/O is waited for: schedule() flushes the plug.
-    "sleeping-s32": plug(32, "sleep=2"),
+    "sleeping-s32": plug(32, sleep=2),
 }, {
-    "uring-rand4k-s32": uring("rand4k-s32"),
-    "uring-rand4k-s128": uring("rand4k-s128"),
-    "uring-seq4k-s32": uring("seq4k-s32"),
+    f"uring-{name}": Program(cells.WORKLOADS[name].args)
+    for name in ("rand4k-s32", "rand4k-s128", "seq4k-s32")
 }]
 LOADS = {name: load for table in TABLES for name, load in table.items()}

@@ -8,8 +8,7 @@ import os
 import random
 import time
 
-from lab.native import native_loads
-from lab.native import native_uml
+from lab.native import native_loads, native_uml
 from scripts import common
 
 SLICES = 4                      # of a cell's time with a load; the least counts
@@ -30,9 +29,9 @@ class Cell:
     @property
     def name(self):
         """One word."""
-        return "%s.%s%s%s" % (self.kernel, self.policy,
-                              ".counters" if self.counters else "",
-                              ".delay%d" % self.delay if self.delay else "")
+        return (f"{self.kernel}.{self.policy}"
+                f"{'.counters' if self.counters else ''}"
+                f"{f'.delay{self.delay}' if self.delay else ''}")
 
     def settings(self, has_policies):
         """As init.sh takes them."""
@@ -60,7 +59,6 @@ class Plan:
         self.doing = ""
 
     def begin(self):
-        """A new file."""
         with open(self.path, "w", encoding="ascii"):
             pass
         self.save({"kernels": self.key})
@@ -78,19 +76,18 @@ def shuffled(items):
     return random.sample(items, len(items))
 
 
+def slice_of(machine, load, ios, delay=0):
+    found = machine.run(load.command(ios, delay))
+    return found["ns"] / found["ios"]
+
+
 def length(plan, machine, name):
     """How many I/Os take the time of a slice on this machine."""
     if name not in plan.ios:
         load = native_loads.LOADS[name]
-        found = machine.run(load.command(TRIAL_IOS))
-        plan.ios[name] = int(load.seconds * 1e9 * found["ios"] / found["ns"])
+        plan.ios[name] = int(load.seconds * 1e9 /
+                             slice_of(machine, load, TRIAL_IOS))
     return plan.ios[name]
-
-
-def slice_of(machine, cell, load, ios):
-    """ns per I/O."""
-    found = machine.run(load.command(ios, cell.delay))
-    return found["ns"] / found["ios"]
 
 
 def fastest(machines, load, ios):
@@ -98,11 +95,11 @@ def fastest(machines, load, ios):
     kernel takes. After a first one, in which caches fill and "adaptive" learns.
     """
     for cell in shuffled(machines):
-        slice_of(machines[cell], cell, load, FIRST * ios)
+        slice_of(machines[cell], load, FIRST * ios, cell.delay)
     found = {cell: [] for cell in machines}
     for _ in range(SLICES):
         for cell in shuffled(machines):
-            found[cell].append(slice_of(machines[cell], cell, load, ios))
+            found[cell].append(slice_of(machines[cell], load, ios, cell.delay))
     return {cell: min(slices) for cell, slices in found.items()}
 
 
@@ -154,12 +151,12 @@ def measure(plan):
     plan.begin()
     with native_uml.alone(), common.clock(lambda seconds: common.how_far(
             "native", len(rounds), plan.rounds, "rounds", seconds)
-                                                + ", " + plan.doing):
+                                                + f", {plan.doing}"):
         try:
             while len(rounds) < plan.rounds:
                 keep_round(plan, rounds)
         except KeyboardInterrupt:
             if not rounds:
                 raise
-            print("native: interrupted; %d rounds count" % len(rounds))
+            print(f"native: interrupted; {len(rounds)} rounds count")
     return rounds

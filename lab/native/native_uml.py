@@ -10,15 +10,17 @@ import subprocess
 import time
 
 from lab.bench import lab
+from lab.qemu import guest
+from scripts import common, kernel
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(lab.OUT, "native")
 ROOT = os.path.join(OUT, "root")
 RUN = os.path.join(OUT, "run")
 INIT = os.path.join(HERE, "uml", "init.sh")
-PLUG_LOAD = os.path.join(lab.kernel.SELFTESTS, "plug_load.c")
+PLUG_LOAD = os.path.join(kernel.SELFTESTS, "plug_load.c")
 
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 60             # from one to the next
 # Of one CPU, by all other processes, while nothing is measured or beside it.
 QUIET = 0.15
 
@@ -49,12 +51,9 @@ class Others:
     def share(self):
         """Of one CPU. On the CPU that measures only stolen time is not ours.
         """
-        ticks = 0
-        for cpu, now in busy_ticks().items():
-            kind = 1 if cpu == self.own else 0
-            ticks += now[kind] - self.before[cpu][kind]
-        seconds = time.monotonic() - self.start
-        return ticks / os.sysconf("SC_CLK_TCK") / seconds
+        ticks = sum(now[cpu == self.own] - self.before[cpu][cpu == self.own]
+                    for cpu, now in busy_ticks().items())
+        return ticks / os.sysconf("SC_CLK_TCK") / (time.monotonic() - self.start)
 
 
 def wait_for_quiet(patience):
@@ -73,7 +72,7 @@ def wait_for_quiet(patience):
 @contextlib.contextmanager
 def alone():
     """Two at once would disturb each other, and write the same files."""
-    with lab.common.locked(os.path.join(OUT, ".lock"), lab.LabError(
+    with common.locked(os.path.join(OUT, ".lock"), lab.LabError(
             "another SUITE=native is running")):
         make_root()
         shutil.rmtree(RUN, ignore_errors=True)
@@ -81,26 +80,37 @@ def alone():
         yield
 
 
+def static_busybox():
+    """Its path. Debian's package busybox takes the place of busybox-static, and
+    needs libraries, so that no init starts and the kernel says nothing."""
+    path = shutil.which("busybox")
+    if not path or any(guest.libraries(path)):
+        raise lab.LabError(
+            f"{path or 'busybox'} {'is not static' if path else 'is missing'}: "
+            "apt-get install busybox-static")
+    return path
+
+
 def make_root():
     """What the guests boot from: a directory, which they only read."""
     for name in ("bin", "dev", "proc", "sys"):
         os.makedirs(os.path.join(ROOT, name), exist_ok=True)
-    busybox = shutil.which("busybox")
-    if not busybox:
-        raise lab.LabError("busybox is missing: make setup")
-    shutil.copy(busybox, os.path.join(ROOT, "bin/busybox"))
+    shutil.copy(static_busybox(), os.path.join(ROOT, "bin/busybox"))
     for name in ("cat", "mkdir", "mount", "poweroff", "stty"):
-        link = os.path.join(ROOT, "bin", name)
-        if not os.path.islink(link):
-            os.symlink("busybox", link)
+        with contextlib.suppress(FileExistsError):
+            os.symlink("busybox", os.path.join(ROOT, "bin", name))
     shutil.copy(INIT, os.path.join(ROOT, "init"))
-    lab.kernel.quiet(["gcc", "-O2", "-static", "-o",
+    try:
+        kernel.quiet(["gcc", "-O2", "-static", "-o",
                       os.path.join(ROOT, "bin/plug_load"), PLUG_LOAD,
-                      "-luring"], "gcc plug_load.c")
+                      "-luring"], "gcc -static plug_load.c")
+    except kernel.BuildError as error:
+        raise lab.LabError(f"{error}\nIf a library is what is missing: apt-get "
+                           "install libc6-dev liburing-dev") from error
 
 
 def realtime():
-    """The words that keep others off the CPU, if that is allowed."""
+    """Words that keep others off the CPU, if that is allowed."""
     return ["chrt", "-f", "1"] if os.geteuid() == 0 else []
 
 
@@ -130,18 +140,23 @@ class Machine:
         return self
 
     def __exit__(self, *_):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
         os.unlink(self.image)
 
     def fail(self, why):
-        """The end of it all."""
-        raise lab.LabError("%s kernel: %s; see %s" % (self.name, why, self.log))
+        raise lab.LabError(f"{self.name} kernel: {why}; see {self.log}")
+
+    def ended(self):
+        """Why, as far as anybody knows: it may have said nothing."""
+        status = self.process.wait()
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            last = log.read().splitlines()[-1:]
+        self.fail(f"it has ended, exit {status}, and said "
+                  f"{last[0] if last else 'nothing'}")
 
     def line(self, deadline):
         """The next line that it prints."""
@@ -149,10 +164,10 @@ class Machine:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [],
                                               left)[0]:
-                self.fail("no answer within %d s" % ANSWER_SECONDS)
+                self.fail(f"no answer within {ANSWER_SECONDS} s")
             more = os.read(self.process.stdout.fileno(), 4096)
             if not more:
-                self.fail("it has ended")
+                self.ended()
             self.buffer += more
         line, self.buffer = self.buffer.split(b"\n", 1)
         return line.decode("ascii", "replace").strip()
@@ -189,5 +204,5 @@ class Machine:
         numbers = {name: int(value) for name, value in found.items()
                    if value.isdigit()}
         if not numbers.get("ns") or not numbers.get("ios"):
-            self.fail("'%s' is no result" % found)
+            self.fail(f"'{found}' is no result")
         return numbers

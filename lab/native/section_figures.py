@@ -13,11 +13,8 @@ that, and from what there is of "make bench", see lab/bench/documents.py.
 import argparse
 import dataclasses
 
-
-from lab.bench import documents
-from lab.bench import lab
-from lab.native import native
-from lab.native import native_loads
+from lab.bench import documents, lab
+from lab.native import native, native_loads
 from scripts import common
 from scripts.series import measured as store
 from scripts.series.env import PATCHES
@@ -63,37 +60,23 @@ def measure(pairs, loads, rounds):
                    for pair, cell in zip(pairs[1:], others)} for load in loads}
 
 
-def measure_section(step, rounds):
-    """A section's figures, kept."""
-    section, before, loads = step
-    rows = measure([(before, "always"), (section, "always")], loads, rounds)
-    store.save(section, {"before": before, "rows": {
-        load: list(row.values()) for load, row in rows.items()}})
-    print("%s:\n%s" % (section, store.table(section)), flush=True)
-
-
-def measure_whole(rounds):
-    """What README.md shows of the whole series."""
-    loads = list(native_loads.LOADS)
-    store.save(store.WHOLE, {"rows": measure(CHOICES, loads, rounds),
-                             "modes": measure(MODES, loads, rounds)})
-
-
-def run(chosen, wanted, count):
-    """Measure what is chosen, if anything is, and write it down."""
-    if chosen:
-        rounds = native.rounds_of_now(count)
-        for step in steps(wanted):
-            if step[0] in chosen:
-                measure_section(step, rounds)
-        if store.WHOLE in chosen:
-            measure_whole(rounds)
-    for line in documents.update():
-        print(line)
+def measure_chosen(chosen, wanted, rounds):
+    """Figures of sections, and what README.md shows of the whole series:
+    kept."""
+    for section, before, loads in steps(wanted):
+        if section in chosen:
+            rows = measure([(before, "always"), (section, "always")], loads,
+                           rounds)
+            store.save(section, {"before": before, "rows": {
+                load: list(row.values()) for load, row in rows.items()}})
+            print(f"{section}:\n{store.table(section)}", flush=True)
+    if store.WHOLE in chosen:
+        loads = list(native_loads.LOADS)
+        store.save(store.WHOLE, {"rows": measure(CHOICES, loads, rounds),
+                                 "modes": measure(MODES, loads, rounds)})
 
 
 def main():
-    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=native.RUNS,
                         help="of the measurement of time [%(default)s]")
@@ -105,19 +88,21 @@ def main():
     unknown = [name for name in args.section
                if name not in wanted and name != store.WHOLE]
     if unknown:
-        parser.error("no cover of a section '%s' wants figures; there are: %s"
-                     % (unknown[0], " ".join([*wanted, store.WHOLE])))
+        parser.error(f"no cover of a section '{unknown[0]}' wants figures; "
+                     f"there are: {' '.join([*wanted, store.WHOLE])}")
     strange = sorted({name for names in wanted.values() for name in names}
                      - set(native_loads.LOADS))
     if strange:
-        parser.error("covers want figures of '%s'; there are: %s"
-                     % (strange[0], " ".join(native_loads.LOADS)))
+        parser.error(f"covers want figures of '{strange[0]}'; there are: "
+                     f"{' '.join(native_loads.LOADS)}")
     if args.fill and args.section:
         parser.error("--fill measures no section; give one or the other")
     chosen = [] if args.fill else args.section or [*wanted, store.WHOLE]
     with common.program("figures", documents.DocumentError, *lab.ERRORS,
                         advice="; what was measured is kept"):
-        run(chosen, wanted, args.rounds)
+        if chosen:
+            measure_chosen(chosen, wanted, native.rounds_of_now(args.rounds))
+        print("\n".join(documents.update()))
 
 
 if __name__ == "__main__":

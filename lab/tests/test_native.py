@@ -1,34 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of SUITE=native without kernels: statistics, records, what it says."""
+"""SUITE=native without kernels: statistics, records, what it says."""
 import contextlib
-import io
 import os
+import pathlib
 import random
-import tempfile
-import unittest
 from unittest import mock
 
+import pytest
+
 from lab.bench import lab
-from lab.native import nano
-from lab.native import native
-from lab.native import native_build
-from lab.native import native_loads
-from lab.native import native_rounds
-from lab.native import native_uml
+from lab.native import (nano, native, native_build, native_loads,
+                        native_rounds, native_uml)
+from scripts import kernel
 
 Cell, Plan = native_rounds.Cell, native_rounds.Plan
 OTHER = Cell("patched")
 LOAD = "rand4k-s32"
 
 
-def one_round(before, after):
+def one_round(before, after, quiet=True):
     """Times of two cells, with one load."""
-    return {"quiet": True, "ns": {LOAD: {native.REFERENCE.name: before,
-                                         OTHER.name: after}}}
+    return {"quiet": quiet, "ns": {LOAD: {native.REFERENCE.name: before,
+                                          OTHER.name: after}}}
 
 
-def rounds(rng, slower, noise=0.01):
+def rounds(seed, slower, noise=0.01):
     """Rounds of two cells, one of them slower by so many ns of 60."""
+    rng = random.Random(seed)
     return [one_round(60 * rng.gauss(1, noise),
                       (60 + slower) * rng.gauss(1, noise))
             for _ in range(native.RUNS)]
@@ -39,256 +37,271 @@ def compare(found):
     return native.compare(found, LOAD, native.REFERENCE, OTHER)
 
 
-class Statistics(unittest.TestCase):
-    """Ratios of rounds and how far they can be trusted."""
-
-    def test_same(self):
-        """1 is outside of the interval in one case of twenty, about."""
-        misses = sum(not native.holds(compare(rounds(random.Random(seed), 0)),
-                                      1) for seed in range(100))
-        self.assertLessEqual(misses, 10)
-        self.assertGreaterEqual(misses, 1)
-
-    def test_delay(self):
-        """6 ns are found, where they should be."""
-        one = compare(rounds(random.Random(1), 6))
-        self.assertTrue(native.holds(one, 60 / 66))
-        self.assertLess(one["ci_high"], 1)
-        self.assertAlmostEqual(one["ns_saved"], -6, delta=1)
-
-    def test_drift_is_shared(self):
-        """A round in which all was slow says the same."""
-        one = compare([one_round(100 * pace, 110 * pace)
-                       for pace in (1, 2, 3)])
-        self.assertEqual((one["ratio"], one["ci_low"], one["ci_high"]),
-                         (0.90909, 0.90909, 0.90909))
-
-    def test_noisy_round(self):
-        """One is enough to say so."""
-        found = [one_round(1, 1), dict(one_round(1, 1), quiet=False)]
-        self.assertFalse(compare(found)["quiet"])
+def holds(one, value):
+    return one["ci_low"] <= value <= one["ci_high"]
 
 
-class Records(unittest.TestCase):
-    """What is written, and shown."""
+# --- ratios of rounds ----------------------------------------------------------
 
-    def setUp(self):
-        plan = Plan({}, [native.REFERENCE, OTHER], [LOAD], 1)
-        self.records = native.records(rounds(random.Random(1), 6), plan, "x")
-
-    def test_flaws(self):
-        """Each is found."""
-        good = self.records[1]
-        self.assertIsNone(native.flaw(good))
-        for change, says in (({"ci_low": 2}, "outside"),
-                             ({"ns_per_io": 0}, "nothing"),
-                             ({"rounds": 0}, "nothing")):
-            self.assertIn(says, native.flaw({**good, **change}))
-        for name in native.FIELDS:
-            bad = dict(good)
-            del bad[name]
-            self.assertEqual(native.flaw(bad), "lacks " + name)
-
-    def test_table(self):
-        """ns of the reference, ratios of others; noise is not passed over."""
-        text = native.text(self.records)
-        self.assertRegex(text, r"unpatched, ns +\d\d\.\d\n")
-        self.assertRegex(text, r"always +0\.\d{3} \.\d{3}\n")
-        self.assertNotIn("NOISY", text)
-        self.records[0]["quiet"] = False
-        self.assertIn("NOISY", native.text(self.records))
-
-    def test_rows_differ(self):
-        """No two cells have the same row, nor the same machine."""
-        names = ["unpatched", "tags", "patched"]
-        wanted = native.cells(names)
-        for key in (lambda cell: cell.name,
-                    lambda cell: native.label(vars(cell))):
-            self.assertEqual(len({key(cell) for cell in wanted}), len(wanted))
-
-    def test_width(self):
-        """Each table fits a terminal."""
-        for group in native_loads.TABLES:
-            self.assertTrue(all(len(line) <= 80
-                                for line in native.heads(list(group))))
+def test_same():
+    """1 is outside of the interval in one case of twenty, about."""
+    misses = sum(not holds(compare(rounds(seed, 0)), 1) for seed in range(100))
+    assert 1 <= misses <= 10
 
 
-class Measuring(unittest.TestCase):
-    """Rounds, on machines that are none."""
-
-    def measure(self, shares, patience):
-        """Rounds with so much load of others; (rounds, times measured)."""
-        plan = Plan({}, [native.REFERENCE], [], 3, patience)
-        others = mock.Mock(share=mock.Mock(side_effect=shares))
-        clock = iter(range(0, 1000, 5))
-        with mock.patch.object(native_uml, "Others", lambda cpu: others), \
-             mock.patch.object(native_uml, "wait_for_quiet",
-                               lambda patience: 0), \
-             mock.patch.object(native_uml, "alone", contextlib.nullcontext), \
-             mock.patch.object(native_rounds.time, "monotonic",
-                               lambda: next(clock)), \
-             mock.patch.object(native_rounds.common, "clock",
-                               lambda text: contextlib.nullcontext()), \
-             mock.patch.object(native_rounds, "measure_round",
-                               return_value={}) as measured, \
-             contextlib.redirect_stdout(io.StringIO()):
-            found = native_rounds.measure(plan)
-        return [one["quiet"] for one in found], measured.call_count
-
-    def test_quiet(self):
-        """Nothing to wait for."""
-        self.assertEqual(self.measure([0] * 3, 100), ([True] * 3, 3))
-
-    def test_disturbed(self):
-        """A disturbed round is measured again."""
-        self.assertEqual(self.measure([0, 1, 0, 0], 100), ([True] * 3, 4))
-
-    def test_patience_ends(self):
-        """Then it counts, and is called noisy."""
-        self.assertEqual(self.measure([1] * 9, 12), ([False] * 3, 5))
-
-    def test_interrupted(self):
-        """What was measured counts; if nothing was, it ends."""
-        self.assertEqual(self.measure([0, KeyboardInterrupt], 0), ([True], 2))
-        with self.assertRaises(KeyboardInterrupt):
-            self.measure([KeyboardInterrupt], 0)
-
-    def test_fastest(self):
-        """The first slice is longer and not counted, of the others the least.
-        """
-        machine = mock.Mock()
-        machine.run.side_effect = [{"ns": 10 * ns, "ios": 10}
-                                   for ns in (1, 5, 3, 4, 9)]
-        load = native_loads.plug(4)
-        self.assertEqual(native_rounds.fastest({OTHER: machine}, load, 40),
-                         {OTHER: 3})
-        words = [" ".join(call.args[0]) for call in machine.run.call_args_list]
-        self.assertIn("ios=120", words[0])
-        self.assertIn("ios=40", words[1])
+def test_a_delay_is_found():
+    one = compare(rounds(1, 6))
+    assert holds(one, 60 / 66)
+    assert one["ci_high"] < 1
+    assert one["ns_saved"] == pytest.approx(-6, abs=1)
 
 
-class Reuse(unittest.TestCase):
-    """Rounds that were measured before."""
-
-    def rounds_of_now(self, keys, runs):
-        """With a file of two rounds of the code k."""
-        with tempfile.TemporaryDirectory() as where, \
-             mock.patch.object(native, "ROUNDS", where + "/rounds"), \
-             mock.patch.object(native, "kernels", dict), \
-             mock.patch.object(native, "keys", lambda commits: keys), \
-             mock.patch.object(native, "whole_plan"), \
-             mock.patch.object(native_rounds, "measure",
-                               return_value="new"):
-            plan = Plan({}, [], [], 2, path=native.ROUNDS, key={"a": "k"})
-            plan.begin()
-            for _ in range(2):
-                plan.save({"ns": 1})
-            return native.rounds_of_now(runs)
-
-    def test_same_code(self):
-        """They count."""
-        self.assertEqual(self.rounds_of_now({"a": "k"}, 2), [{"ns": 1}] * 2)
-
-    def test_others(self):
-        """Too few, or of other code, they do not."""
-        self.assertEqual(self.rounds_of_now({"a": "k"}, 3), "new")
-        self.assertEqual(self.rounds_of_now({"a": "l"}, 2), "new")
+def test_a_round_in_which_all_was_slow_says_the_same():
+    one = compare([one_round(100 * pace, 110 * pace) for pace in (1, 2, 3)])
+    assert one["ratio"] == 0.90909
+    assert one["ci_high"] - one["ci_low"] < 0.005
+    assert (one["ns_per_io"], one["ns_saved"], one["rounds"]) == (220, -20, 3)
 
 
-class Patch(unittest.TestCase):
-    """What is added to a kernel."""
-
-    def test_applies(self):
-        """To both ends of the series; that a file comes along."""
-        for commit in ("refs/tags/base", native_build.SERIES):
-            planted = native_build.planted(commit)
-            names = native_build.git()("diff", "--name-only", commit, planted)
-            for place in native_build.FILES.values():
-                self.assertIn(place, names.split())
-
-    def test_key(self):
-        """The same code has the same, and the series is not the base."""
-        keys = [native_build.key_of(native_build.planted(commit))
-                for commit in ("refs/tags/base", "refs/tags/base",
-                               native_build.SERIES)]
-        self.assertEqual(keys[0], keys[1])
-        self.assertNotEqual(keys[0], keys[2])
+def test_one_round_has_no_interval():
+    one = compare([one_round(100, 110)])
+    assert (one["ratio"], one["ci_low"], one["ci_high"]) == (0.90909,) * 3
 
 
-class Loads(unittest.TestCase):
-    """What the guest is told."""
-
-    def test_whole_plugs(self):
-        """Two are the least."""
-        command = native_loads.plug(32, "poll=1").command
-        self.assertIn("ios=96", command(100))
-        self.assertIn("ios=64", command(1))
-
-    def test_words(self):
-        """Each is one that load.c knows."""
-        with open(os.path.join(native_build.HERE, "load.c"),
-                  encoding="ascii") as source:
-            known = source.read()
-        for load in native_loads.LOADS.values():
-            if not load.system_calls:
-                for word in load.words.split():
-                    self.assertIn('{ "%s",' % word.split("=")[0], known)
+def test_one_noisy_round_is_enough_to_say_so():
+    assert not compare([one_round(1, 1), one_round(1, 1, False)])["quiet"]
 
 
-class Nano(unittest.TestCase):
-    """Which two states are compared."""
+# --- what is written, and shown ------------------------------------------------
 
-    def commits(self, before, after, dirty):
-        """As git would call them."""
-        git = mock.Mock(return_value="M" if dirty else "")
-        git.get = lambda _, what: what.removesuffix("^{commit}")
-        with mock.patch.object(native_build, "git", lambda: git), \
-             mock.patch.object(native_build, "snapshot", lambda: "now"):
-            return list(nano.commits(before, after).values())
-
-    def test_default(self):
-        """What is not committed, or the last commit."""
-        self.assertEqual(self.commits("", "", True), ["HEAD", "now"])
-        self.assertEqual(self.commits("", "", False), ["HEAD~1", "HEAD"])
-
-    def test_named(self):
-        """Either or both."""
-        self.assertEqual(self.commits("a", "b", True), ["a", "b"])
-        self.assertEqual(self.commits("a", "", True), ["a", "now"])
-        self.assertEqual(self.commits("", "b", False), ["HEAD", "b"])
-        self.assertEqual(self.commits("", "worktree", False), ["HEAD", "now"])
+def made():
+    plan = Plan({}, [native.REFERENCE, OTHER], [LOAD], 1)
+    return native.records(rounds(1, 6), plan, "x")
 
 
-class Machine(unittest.TestCase):
-    """A process that talks as a kernel does, or does not."""
+@pytest.mark.parametrize("change, says", [
+    ({}, None), ({"ci_low": 2}, "its ratio is outside its interval"),
+    ({"ns_per_io": 0}, "it has measured nothing"),
+    ({"rounds": 0}, "it has measured nothing")])
+def test_flaws(change, says):
+    assert native.flaw({**made()[1], **change}) == says
 
-    def ask(self, script):
-        """What a load on it comes to."""
-        with tempfile.TemporaryDirectory() as where, \
-             mock.patch.object(native_uml, "RUN", where), \
-             mock.patch.object(native_uml, "ANSWER_SECONDS", 1), \
-             mock.patch.object(native_uml, "realtime",
-                               lambda: ["sh", "-c", script]):
-            with native_uml.Machine("x", [os.devnull], 0) as machine:
-                machine.has_policies()
-                return machine.run(["load"])
 
-    READY = "echo ready plug_policy=no; read -r line; "
+@pytest.mark.parametrize("name", native.FIELDS)
+def test_what_is_lacking(name):
+    one = made()[1]
+    del one[name]
+    assert native.flaw(one) == f"lacks {name}"
 
-    def test_result(self):
-        """Among what else the console says."""
-        self.assertEqual(self.ask(
-            self.READY + "echo noise; echo result ios=4 ns=100 x"),
-                         {"ios": 4, "ns": 100})
 
-    def test_failures(self):
-        """Each has its message."""
-        for script, says in (("exit 0", "it has ended"),
-                             ("sleep 9", "no answer within 1 s"),
-                             (self.READY + "echo error no policy", "no policy"),
-                             (self.READY + "echo result ns=1", "is no result"),
-                             (self.READY + "echo result ios=0 ns=1",
-                              "is no result")):
-            with self.subTest(script), \
-                 self.assertRaisesRegex(lab.LabError, says):
-                self.ask(script)
+def test_table():
+    """ns of the reference, ratios of others; noise is not passed over."""
+    found = made()
+    lines = native.text(found).splitlines()
+    assert lines[0].split() == ["s32"]
+    assert lines[1].startswith("unpatched, ns ") and "60." in lines[1]
+    name, ratio, half = lines[2].split()
+    assert (name, ratio[:3]) == ("always", "0.9")
+    assert half[:2] == ".0" and len(half) == 4
+    assert "NOISY" not in native.text(found)
+    found[0]["quiet"] = False
+    assert "NOISY" in native.text(found)
+
+
+@pytest.mark.parametrize("key", [
+    lambda cell: cell.name, lambda cell: native.label(vars(cell))])
+def test_no_two_cells_have_the_same_machine_or_row(key):
+    wanted = native.cells(["unpatched", "tags", "patched"])
+    assert len({key(cell) for cell in wanted}) == len(wanted) == 11
+
+
+@pytest.mark.parametrize("group", native_loads.TABLES)
+def test_each_table_fits_a_terminal(group):
+    assert max(map(len, native.heads(list(group)))) <= 80
+
+
+# --- rounds, on machines that are none -----------------------------------------
+
+@pytest.mark.parametrize("shares, patience, quiet, times", [
+    ([0] * 3, 100, [True] * 3, 3),
+    ([0, 1, 0, 0], 100, [True] * 3, 4),         # disturbed: measured again
+    ([1] * 9, 12, [False] * 3, 5),              # patience ends: it is noisy
+    ([0, KeyboardInterrupt], 0, [True], 2),     # what was measured counts
+    ([KeyboardInterrupt], 0, KeyboardInterrupt, 1)])
+def test_rounds(monkeypatch, capsys, shares, patience, quiet, times):
+    """With so much load of others."""
+    others = mock.Mock(share=mock.Mock(side_effect=shares))
+    clock = iter(range(0, 1000, 5))
+    measured = mock.Mock(return_value={})
+    for module, name, fake in (
+            (native_uml, "Others", lambda cpu: others),
+            (native_uml, "wait_for_quiet", lambda patience: 0),
+            (native_uml, "alone", contextlib.nullcontext),
+            (native_rounds.time, "monotonic", lambda: next(clock)),
+            (native_rounds.common, "clock",
+             lambda text: contextlib.nullcontext()),
+            (native_rounds, "measure_round", measured)):
+        monkeypatch.setattr(module, name, fake)
+    plan = Plan({}, [native.REFERENCE], [], 3, patience)
+    if quiet is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            native_rounds.measure(plan)
+    else:
+        assert [one["quiet"] for one in native_rounds.measure(plan)] == quiet
+    assert measured.call_count == times
+    assert ("rounds count" in capsys.readouterr().out) == (times == 2)
+
+
+def test_the_fastest_slice_counts():
+    """The first slice is longer and not counted; the delay is the cell's."""
+    machine = mock.Mock()
+    machine.run.side_effect = [{"ns": 10 * ns, "ios": 10}
+                               for ns in (1, 5, 3, 4, 9)]
+    cell = Cell("patched", delay=2)
+    assert native_rounds.fastest({cell: machine}, native_loads.plug(4), 40) == {
+        cell: 3}
+    words = [call.args[0] for call in machine.run.call_args_list]
+    assert [one[-2:] for one in words] == [["delay=2", "ios=120"]] + [
+        ["delay=2", "ios=40"]] * 4
+
+
+def test_the_length_of_a_slice_is_tried_once():
+    plan, machine = Plan({}, [], [], 1), mock.Mock()
+    machine.run.return_value = {"ns": 20000, "ios": 1000}
+    for _ in range(2):
+        assert native_rounds.length(plan, machine, LOAD) == 400000
+    machine.run.assert_called_once()
+
+
+@pytest.mark.parametrize("cell, has, settings", [
+    (OTHER, True, (0, "always", False)),
+    (OTHER, False, (0, "-", False)),
+    (Cell("patched", "never", True), True, (0, "never", True)),
+    (Cell("unpatched", "nomerges2"), False, (2, "-", False))])
+def test_what_a_cell_chooses(cell, has, settings):
+    assert cell.settings(has) == settings
+
+
+@pytest.mark.parametrize("keys, runs, found", [
+    ({"a": "k"}, 2, [{"ns": 1}] * 2), ({"a": "k"}, 3, "new"),
+    ({"a": "l"}, 2, "new")])
+def test_rounds_of_the_same_code_are_used_again(tmp_path, monkeypatch, keys,
+                                                runs, found):
+    """If they are enough."""
+    for module, name, fake in (
+            (native, "ROUNDS", str(tmp_path / "rounds")),
+            (native, "kernels", dict), (native, "keys", lambda commits: keys),
+            (native, "whole_plan", mock.Mock()),
+            (native_rounds, "measure", lambda plan: "new")):
+        monkeypatch.setattr(module, name, fake)
+    assert native.rounds_of_now(runs) == "new"
+    plan = Plan({}, [], [], 2, path=native.ROUNDS, key={"a": "k"})
+    plan.begin()
+    for _ in range(2):
+        plan.save({"ns": 1})
+    assert native.rounds_of_now(runs) == found
+
+
+# --- what is added to a kernel, and what it is told -----------------------------
+
+@pytest.mark.skipif(not os.path.isdir(kernel.TREE),
+                    reason=f"no {kernel.TREE}: make tree")
+def test_the_patch_applies_to_both_ends_and_files_come_along():
+    """Images are of their code: no two of these are the same."""
+    keys = set()
+    for commit in "refs/tags/base", native_build.SERIES:
+        planted = native_build.planted(commit)
+        names = native_build.git()("diff", "--name-only", commit, planted)
+        assert set(native_build.FILES.values()) < set(names.split())
+        keys |= {native_build.key_of(commit), native_build.key_of(planted)}
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize("ios, wanted", [(100, "ios=96"), (1, "ios=64")])
+def test_plugs_are_whole(ios, wanted):
+    """Two are the least."""
+    assert native_loads.plug(32, poll=1).command(ios)[-1] == wanted
+
+
+def test_load_c_reads_what_it_is_told():
+    """The words, in their order."""
+    words = native_loads.plug(4).command(8, 1)[2:]
+    names = "=%u ".join(word.split("=")[0] for word in words)
+    source = pathlib.Path(native_build.HERE, "load.c").read_text()
+    assert f'"{names}=%u"' in source
+    assert words == "n=4 announce=4 follow=0 cold=0 poll=0 sleep=0 delay=1 " \
+        "ios=8".split()
+
+
+@pytest.mark.parametrize("before, after, dirty, found", [
+    ("", "", True, ["HEAD", "now"]), ("", "", False, ["HEAD~1", "HEAD"]),
+    ("a", "b", True, ["a", "b"]), ("a", "", True, ["a", "now"]),
+    ("", "b", False, ["HEAD", "b"]), ("", "worktree", False, ["HEAD", "now"])])
+def test_which_two_states_nano_compares(monkeypatch, before, after, dirty, found):
+    git = mock.Mock(return_value="M" if dirty else "")
+    git.get = lambda _, what: what.removesuffix("^{commit}")
+    monkeypatch.setattr(native_build, "git", lambda: git)
+    monkeypatch.setattr(native_build, "snapshot", lambda: "now")
+    assert list(nano.commits(before, after).values()) == found
+
+
+# --- a process that talks as a kernel does, or does not -------------------------
+
+READY = "echo ready plug_policy=no; read -r line; "
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """What a load comes to on a script."""
+    def call(script):
+        monkeypatch.setattr(native_uml, "realtime", lambda: ["sh", "-c", script])
+        with native_uml.Machine("x", [os.devnull], 0) as machine:
+            machine.has_policies()
+            return machine.run(["load"])
+    monkeypatch.setattr(native_uml, "RUN", str(tmp_path))
+    return call
+
+
+def test_a_result_among_what_else_the_console_says(ask):
+    assert ask(READY + "echo noise; echo result ios=4 ns=100 x") == {
+        "ios": 4, "ns": 100}
+
+
+@pytest.mark.parametrize("script, says", [
+    ("exit 3", "it has ended, exit 3, and said nothing"),
+    ("echo a >&2; echo no init >&2", "it has ended, exit 0, and said no init"),
+    (READY + "echo error no policy", "no policy"),
+    (READY + "echo result ns=1", "is no result"),
+    (READY + "echo result ios=0 ns=1", "is no result")])
+def test_how_a_kernel_can_fail(ask, script, says):
+    with pytest.raises(lab.LabError, match=says):
+        ask(script)
+
+
+def test_a_kernel_that_says_nothing(ask, monkeypatch):
+    monkeypatch.setattr(native_uml, "ANSWER_SECONDS", 0.2)
+    with pytest.raises(lab.LabError, match="no answer within 0.2 s"):
+        ask("sleep 9")
+
+
+@pytest.mark.parametrize("path, linked, says", [
+    (None, ([], []), "busybox is missing: apt-get install busybox-static"),
+    ("/bin/busybox", (["/lib/libc.so.6"], []), "/bin/busybox is not static: apt"),
+    ("/bin/busybox", ([], []), None)])
+def test_a_busybox_that_no_kernel_can_start(monkeypatch, path, linked, says):
+    monkeypatch.setattr(native_uml.shutil, "which", lambda name: path)
+    monkeypatch.setattr(native_uml.guest, "libraries", lambda name: linked)
+    if says:
+        with pytest.raises(lab.LabError, match=says):
+            native_uml.static_busybox()
+    else:
+        assert native_uml.static_busybox() == path
+
+
+def test_a_static_library_that_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(native_uml, "ROOT", str(tmp_path))
+    monkeypatch.setattr(native_uml, "static_busybox", lambda: os.devnull)
+    monkeypatch.setattr(kernel, "quiet", mock.Mock(
+        side_effect=kernel.BuildError("cannot find -luring")))
+    with pytest.raises(lab.LabError, match="install libc6-dev liburing-dev"):
+        native_uml.make_root()

@@ -5,10 +5,10 @@
  *
  * Write to debugfs/native_load
  *
- *	DISK DISK NAME=NUMBER...
+ *	DISK DISK n=NUMBER announce=NUMBER ...
  *
- * with the names of struct load; bios go to the two disks in turn, which may be
- * the same. Then read "ns=TIME ios=NUMBER merged=NUMBER".
+ * with all names of struct load, in its order; bios go to the two disks in turn,
+ * which may be the same. Then read "ns=TIME ios=NUMBER merged=NUMBER".
  */
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
@@ -43,20 +43,6 @@ struct load {
 	u64 done;
 	u64 awaited;
 	struct task_struct *task;
-};
-
-static const struct {
-	const char *name;
-	size_t offset;
-} words[] = {
-	{ "n", offsetof(struct load, n) },
-	{ "announce", offsetof(struct load, announce) },
-	{ "follow", offsetof(struct load, follow) },
-	{ "cold", offsetof(struct load, cold) },
-	{ "poll", offsetof(struct load, poll) },
-	{ "sleep", offsetof(struct load, sleep) },
-	{ "delay", offsetof(struct load, delay) },
-	{ "ios", offsetof(struct load, ios) },
 };
 
 static struct bio *bios[MOST];
@@ -241,32 +227,12 @@ static void run(struct load *load)
 		 merged(load) - merges);
 }
 
-static int parse_word(struct load *load, const char *word)
+static int parse(struct load *load, const char *text)
 {
-	unsigned int i;
-	size_t length;
-
-	for (i = 0; i < ARRAY_SIZE(words); i++) {
-		length = str_has_prefix(word, words[i].name);
-		if (length && word[length] == '=')
-			return kstrtouint(word + length + 1, 10,
-					  (void *)load + words[i].offset);
-	}
-	return -EINVAL;
-}
-
-static int parse(struct load *load, char *text)
-{
-	char *word;
-	int error;
-
-	while ((word = strsep(&text, "\n "))) {
-		if (!*word)
-			continue;
-		error = parse_word(load, word);
-		if (error)
-			return error;
-	}
+	if (sscanf(text, "n=%u announce=%u follow=%u cold=%u poll=%u sleep=%u delay=%u ios=%u",
+		   &load->n, &load->announce, &load->follow, &load->cold,
+		   &load->poll, &load->sleep, &load->delay, &load->ios) != 8)
+		return -EINVAL;
 	/* what polls looks at the last two bios */
 	if (!load->n || load->n > MOST || load->ios < load->n ||
 	    (load->poll && load->n % 2))
