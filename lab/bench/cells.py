@@ -2,9 +2,7 @@
 """What can be measured: workloads, policies, and cells made of both."""
 import dataclasses
 
-from lab.bench import foreign
-from lab.bench import pace
-from lab.bench import profiles
+from lab.bench import foreign, pace, profiles
 
 # Which build of kernel.py stands for a kernel, and what a user can choose on
 # it. The RFC's hack is a kernel of its own, but as a record it is "unpatched"
@@ -34,12 +32,6 @@ NVME = "nvme-qemu"
 NULL_BLK = "null_blk"
 
 
-def needed_ms(cell):
-    """ms before a cell is measured, unless its load says it."""
-    warm = cell.policy == "adaptive" and cell.profile in WARM
-    return WARM_MS if warm else LEARN_MS
-
-
 def is_long(cell):
     """Does it take WARM_CELLS times as long as others?"""
     load = WORKLOADS[cell.workload]
@@ -47,7 +39,6 @@ def is_long(cell):
 
 
 def timed(profile):
-    """Does the device take time?"""
     return "read_latency" in profile or "service" in profile
 
 
@@ -62,7 +53,7 @@ class Load:
     polled: bool = True
     settings: tuple = ()        # (key, value), over those of the profile
     timed_ios: int = 0          # on a device that takes time, if not ios
-    learn_ms: float = None      # before it is measured; None: needed_ms()
+    learn_ms: float = None      # before it is measured, if it is the load's
 
     def command(self, profile, cell):
         """The command of a cell. A device that cannot be polled is not."""
@@ -73,35 +64,32 @@ class Load:
         return words
 
     def amount(self, profile, cell):
-        """Options that say how much, ..."""
+        """Options that say how much."""
         total, warmup = self.length(profile, cell)
         return ["-n", str(total), "-W", str(warmup)]
 
     def before_ms(self, cell):
         """ms before it is measured, at least."""
-        return needed_ms(cell) if self.learn_ms is None else self.learn_ms
+        if self.learn_ms is not None:
+            return self.learn_ms
+        warm = cell.policy == "adaptive" and cell.profile in WARM
+        return WARM_MS if warm else LEARN_MS
 
     def length(self, profile, cell):
-        """... which is: all I/Os of a cell, and those of them that are not measured: what
+        """All I/Os of a cell, and those of them that are not measured: what
         adaptive learns from. On a device that takes time others have some,
         too, since batches of any policy take long to fall into step."""
-        count = self.count(profile)
+        count = timed(profile) and self.timed_ios or self.ios
         warmup = learn = count // 10
         if timed(profile) or cell.policy == "adaptive":
             learn = max(warmup, pace.ios(self, profile, self.before_ms(cell)))
         return count - warmup + learn, learn
 
-    def count(self, profile):
-        """I/Os of a cell in which nothing is to be learnt."""
-        return timed(profile) and self.timed_ios or self.ios
-
 
 @dataclasses.dataclass(frozen=True)
 class Timed(Load):
-    """A load that lasts as long on every device: as the load of the name it is
-    made from."""
+    """A load that lasts as long on every device."""
 
-    of: str = ""
     ms: float = LEARN_MS        # that are measured, about
 
     def length(self, profile, cell):
@@ -125,74 +113,23 @@ class Beginning(Load):
         return None, 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Fio:
-    """fio loads a device, raw or with an XFS on it."""
-
-    name: str
-    args: str
-    where: str = "raw"          # raw or xfs: fio_raw, fio_xfs of fio_guest.sh
-    settings: tuple = ()
-    devices: int = 1
-    polled: bool = False
-
-    def command(self, _profile, cell):
-        """The command of a cell."""
-        return ["fio_" + self.where, *self.args.split(),
-                "--randseed=%d" % cell.seed]
-
-
-# What 003_00046b95f466089c.txt measured, for a second instead of a minute.
-# Buffered, written out by an fsync at the end: fio 3.33 has no uncached=1.
-# The memory behind the disk is what XFS needs at least.
-BUFFERED = "--end_fsync=1 --fallocate=none"
-XFS_DISK = (("backing", "1"), ("size_mb", "400"))
-RAW_DISK = (("size_mb", "400"),)
-
-COMPLETION = (
-    Fio("A-seq128k-qd1", "--rw=write --bs=128k --ioengine=pvsync2 --size=96m "
-        + BUFFERED, "xfs", XFS_DISK),
-    Fio("B-seq128k-qd128", "--rw=write --bs=128k --ioengine=io_uring "
-        "--iodepth=128 --size=96m " + BUFFERED, "xfs", XFS_DISK),
-    Fio("C-rand4k-qd32", "--rw=randwrite --bs=4k --ioengine=io_uring "
-        "--iodepth=32 --size=24m " + BUFFERED, "xfs", XFS_DISK),
-    Fio("D-mix64k-qd32", "--rw=rw --bs=64k --ioengine=io_uring --iodepth=32 "
-        "--size=96m " + BUFFERED, "xfs", XFS_DISK),
-    Fio("E-raw128k-qd128", "--rw=write --bs=128k --ioengine=io_uring "
-        "--iodepth=128 --size=96m " + BUFFERED, "raw", RAW_DISK),
-    Fio("F-pressure", "--dirty=16777216:33554432 --rw=write --bs=128k "
-        "--ioengine=io_uring --iodepth=128 --numjobs=4 --size=32m "
-        + BUFFERED, "xfs", XFS_DISK),
-)
-
-# 001_4484fad67f3c78e8.txt, with iostat beside fio. Its disk had an elevator,
-# where requests meet; here they meet in the plug, so fio submits by the batch.
-TUNING = (
-    Fio("fio-seq4k-write", "--iostat 1 --ioengine=libaio --bs=4k --rw=write "
-        "--iodepth=128 --iodepth_batch=32 --iodepth_batch_complete_min=32 "
-        "--direct=1 --size=1g --time_based --runtime=1500ms",
-        "raw", (("size_mb", "1024"),)),
-)
-
+DEEP = "-d 128 -s 32 -c 32"
+RAND = f"-a rand -b 4k {DEEP}"
 LOADS = (
-    Load("rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32"),
+    Load("rand4k-s32", RAND),
     Load("rand4k-s128", "-a rand -b 4k -d 128 -s 128 -c 128"),
-    Load("libaio-rand4k-s32", "-e libaio -a rand -b 4k -d 128 -s 32 -c 32",
-             polled=False),
-    Load("seq4k-s32", "-a seq -b 4k -d 128 -s 32 -c 32"),
-    Load("seq128k-s32", "-a seq -b 128k -d 128 -s 32 -c 32", ios=9600),
-    Load("twodev-rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32",
-             devices=2),
-    Load("twons-rand4k-s32", "-a rand -b 4k -d 128 -s 32 -c 32",
-             settings=(("namespaces", "2"),)),
+    Load("libaio-rand4k-s32", f"-e libaio {RAND}", polled=False),
+    Load("seq4k-s32", f"-a seq -b 4k {DEEP}"),
+    Load("seq128k-s32", f"-a seq -b 128k {DEEP}", ios=9600),
+    Load("twodev-rand4k-s32", RAND, devices=2),
+    Load("twons-rand4k-s32", RAND, settings=(("namespaces", "2"),)),
     Load("rand4k-qd1", "-a rand -b 4k -d 1 -s 1 -c 1", ios=9600,
          timed_ios=1200),
-    Load("onecore-peak", "-a rand -b 512 -d 128 -s 32 -c 32",
-             settings=(("queue.nomerges", "2"), ("queue.iostats", "0"))),
-    Load("mix70-s32", "-a rand -b 4k -m 30 -d 128 -s 32 -c 32"),
-    Load("phase-change",
-             "-a rand -b 4k --bs2 128k --period 3200 -d 128 -s 32 -c 32",
-             ios=25600),
+    Load("onecore-peak", f"-a rand -b 512 {DEEP}",
+         settings=(("queue.nomerges", "2"), ("queue.iostats", "0"))),
+    Load("mix70-s32", f"-a rand -b 4k -m 30 {DEEP}"),
+    Load("phase-change", f"-a rand -b 4k --bs2 128k --period 3200 {DEEP}",
+         ios=25600),
     Load("rand4k-qd32-wait", "-a rand -b 4k -s 32 -w", ios=32000),
     Load("rand4k-qd4", "-a rand -b 4k -s 4 -w", ios=9600, polled=False),
     Load("rand4k-qd1-irq", "-a rand -b 4k -d 1 -s 1 -c 1", ios=9600,
@@ -207,13 +144,13 @@ BEGINNINGS, LATER = {"-first50": 50, "-first200": 200}, "-after1s"
 def parts(load):
     """Those of a load."""
     same = load.args, load.ios, load.devices, load.polled, load.settings
-    yield Timed(load.name + LATER, *same, of=load.name, learn_ms=WARM_MS, ms=80)
+    yield Timed(load.name + LATER, *same, learn_ms=WARM_MS, ms=80)
     for end, ms in BEGINNINGS.items():
         yield Beginning(load.name + end, *same, ms=ms)
 
 
 WORKLOADS = {workload.name: workload for workload in (
-    *LOADS, *COMPLETION, *TUNING, *foreign.ALL,
+    *LOADS, *foreign.ALL,
     *(part for load in LOADS for part in parts(load)),
 )}
 

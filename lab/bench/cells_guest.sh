@@ -5,15 +5,25 @@
 #   begin KERNEL			  check the machine, load the model
 #   cell ID POLICY DEVICES SETTINGS COMMAND...
 #					  make the devices, run, count, report
+#   nvme_cell ID POLICY COMMAND...	  on the real driver, whose controller
+#					  QEMU emulates: once timed, its
+#					  doorbells counted by the controller
+#					  between two marks, once with its calls
+#					  counted
+#   nvme_load, null_blk_load ID POLICY COMMAND...
+#					  on these drivers, timed
 #
 # KERNEL says which of the kernels this must be. DEVICES is how many models to
 # make; SETTINGS are words, "key=value" of ssd_model or "queue.key=value" of
-# each disk's queue. COMMAND is run with the disks' paths after it, and its
-# "key=value" words go to fd 3, with the device's counters.
+# each disk's queue. COMMAND is run with the disks' paths after it, unless it is
+# on_disk of loads_guest.sh, and its "key=value" words go to fd 3, with the
+# device's counters.
 set -eu
 
 CONFIG=/sys/kernel/config/ssd_model
+NULLB=/sys/kernel/config/nullb
 STATS=/sys/kernel/debug/ssd_model
+TRACE=/sys/kernel/tracing
 MODULES=/modules
 disks=
 
@@ -22,13 +32,6 @@ die()
 	echo "bench: $*" >&2
 	echo "error $*" >&3
 	exit 1
-}
-
-# make_xfs DISK
-make_xfs()
-{
-	[ -d /sys/module/xfs ] || insmod $MODULES/xfs.ko >&2 || return 1
-	mkfs.xfs -q -f -K "$1" >&2
 }
 
 # The disks of all devices.
@@ -127,7 +130,7 @@ run()
 {
 	paths=
 	for disk in $disks; do
-		paths="$paths /dev/$disk"
+		[ "$1" = on_disk ] || paths="$paths /dev/$disk"
 	done
 	# shellcheck disable=SC2086 # one word per path
 	"$@" $paths
@@ -145,6 +148,99 @@ cell()
 	echo "cell id=$id $out$(counters)" >&3
 	remove_devices
 }
+
+# --- other drivers ------------------------------------------------------------
+
+# make_null DISK KEY=VALUE...: one that completes in the submission, with as much
+# in flight as it can have: the least that a driver can do
+make_null()
+{
+	mkdir "$NULLB/$1"
+	made=$NULLB/$1
+	shift
+	for pair in hw_queue_depth=1023 irqmode=0 "$@" power=1; do
+		echo "${pair#*=}" >"$made/${pair%%=*}" ||
+			die "null_blk does not take $pair"
+	done
+}
+
+functions()
+{
+	printf '%s\n' nvme_queue_rqs nvme_queue_rq blk_mq_get_tags \
+		blk_mq_get_tag >$TRACE/set_ftrace_filter
+}
+
+profile()
+{
+	echo "$1" >$TRACE/function_profile_enabled
+}
+
+hits()
+{
+	cat $TRACE/trace_stat/function* |
+		awk -v f="$1" '$1 == f { n += $2 } END { print n + 0 }'
+}
+
+# Of the driver and of the tag allocator, as words.
+calls()
+{
+	echo "queue_rqs=$(hits nvme_queue_rqs)" \
+		"queue_rq=$(hits nvme_queue_rq)" \
+		"tag_batches=$(hits blk_mq_get_tags)" \
+		"tags_single=$(hits blk_mq_get_tag)"
+}
+
+# Completed requests of the one disk; those merged into one count once.
+completed()
+{
+	awk '{ print $1 + $5 }' "/sys/block/$disks/stat"
+}
+
+# driver_cell ID POLICY COMMAND...: prints what is reported
+driver_cell()
+{
+	id=$1 policy=$2
+	shift 2
+	set_queues "queue.scheduler=none queue.nomerges=0"
+	set_policy always
+	set_policy "$policy"
+	before=$(completed)
+	out=$(run "$@") || die "cell $id, $policy: '$*' failed: $out"
+	after=$(completed)
+	echo "cell id=$id $out dev_commands=$((after - before))"
+}
+
+nvme_load()
+{
+	disks=nvme0n1
+	mark "$1.begin"
+	driver_cell "$@" >&3
+	mark "$1.end"
+}
+
+nvme_cell()
+{
+	disks=nvme0n1
+	mark "$1.begin"
+	said=$(driver_cell "$@") || exit 1
+	mark "$1.end"
+	shift 2
+	functions
+	profile 1
+	run "$@" >/dev/null || die "$said: '$*' failed"
+	profile 0
+	echo "$said $(calls)" >&3
+}
+
+null_blk_load()
+{
+	disks=nullb0
+	make_null nullb0 size=4096 blocksize=512 submit_queues=1
+	driver_cell "$@" >&3
+	rmdir $NULLB/nullb0
+}
+
+# --- the machine --------------------------------------------------------------
 
 # A plug, as the kernel named must treat it: 32 commands per doorbell, or 1.
 check_plug()

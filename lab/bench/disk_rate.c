@@ -13,6 +13,7 @@
  *
  *	bytes=N ns=N all_bytes=N
  */
+#define _GNU_SOURCE
 #include <err.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -86,26 +87,14 @@ static uint64_t next_io(int stat, uint64_t *at)
 
 static int open_stat(const char *disk)
 {
-	const char *name = strrchr(disk, '/');
 	char path[256];
 	int fd;
 
-	snprintf(path, sizeof(path), "/sys/block/%s/stat",
-		 name ? name + 1 : disk);
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", basename(disk));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		err(1, "%s", path);
 	return fd;
-}
-
-static uint64_t parse_ms(const char *text)
-{
-	char *end;
-	uint64_t n = strtoull(text, &end, 10);
-
-	if (*end || end == text)
-		errx(2, "'%s' is no number of ms", text);
-	return n;
 }
 
 /* Its own output is not ours. */
@@ -122,28 +111,22 @@ static void start(char **argv)
 	err(127, "%s", *argv);
 }
 
-/* Whoever computes must not make us late. */
-static void become_urgent(void)
-{
-	struct sched_param param = { .sched_priority = 1 };
-
-	if (sched_setscheduler(0, SCHED_FIFO, &param))
-		err(1, "sched_setscheduler");
-}
-
 int main(int argc, char **argv)
 {
+	struct sched_param urgent = { .sched_priority = 1 };
 	uint64_t first, begin, from, end, to, learn, ms;
 	int stat;
 
 	if (argc < 5)
 		errx(2, "usage: disk_rate DISK LEARN_MS MS PROGRAM [ARG...]");
 	stat = open_stat(argv[1]);
-	learn = parse_ms(argv[2]);
-	ms = parse_ms(argv[3]);
+	learn = strtoull(argv[2], NULL, 10);
+	ms = strtoull(argv[3], NULL, 10);
 	first = bytes_of(stat);
 	start(argv + 4);
-	become_urgent();
+	/* whoever computes must not make us late */
+	if (sched_setscheduler(0, SCHED_FIFO, &urgent))
+		err(1, "sched_setscheduler");
 	next_io(stat, &from);
 	sleep_us(learn * 1000);
 	begin = next_io(stat, &from);

@@ -9,11 +9,9 @@ is replaced; the rest is written by hand.
 import re
 import textwrap
 
-from lab.bench import model_figures
-from lab.native import native_loads
-from lab.bench import picture
-from lab.bench import suites
 from plugtools.report.records import rank
+from lab.bench import model_figures, picture, suites
+from lab.native import native_loads
 from scripts.series import env, measured as store
 from scripts.series.files import write_file
 
@@ -39,6 +37,7 @@ ROWS = (
 CHOICES = {"unpatched nomerges2": "nomerges2", "unpatched noplug": "no plug",
            "patched always": "always", "patched never": "never",
            "patched seq-small": "seq-small", "patched adaptive": "adaptive"}
+NOT_YET = "Not measured yet"
 
 
 class DocumentError(Exception):
@@ -51,11 +50,11 @@ def percent(one, sign="%"):
     """A change and half of its interval, in percent."""
     if not one:
         return "-"
-    text = "%+.1f%s" % (100 * (one["ratio"] - 1), sign)
+    text = f"{100 * (one['ratio'] - 1):+.1f}{sign}"
     if one["ci_low"] is None:
         return text
     half = 50 * (one["ci_high"] - one["ci_low"])
-    return "%s ±%.1f" % (text, max(half, 0.1))
+    return f"{text} ±{max(half, 0.1):.1f}"
 
 
 def clock():
@@ -64,50 +63,33 @@ def clock():
     return {name: rows[name] for name in native_loads.LOADS if name in rows}
 
 
-def quiet(rows):
-    """Was the machine, while these were measured?"""
-    return all(one["quiet"] for row in rows.values() for one in row.values())
-
-
-def found_in(source, profile, load):
-    """{choice: change} of a row of README's."""
-    if source == store.WHOLE:
-        return clock().get(load, {})
-    rows = model_figures.known().get(source, {}).get("rows", {})
-    return rows.get(profile, {}).get(load, {})
-
-
 def readme_table():
-    """Five rows, a number each."""
     lines = ["| load | mode | change of IOPS | measured |", "|---|---|---|---|"]
+    kept = model_figures.known()
     for what, choice, source, profile, load in ROWS:
-        one = found_in(source, profile, load).get(choice)
-        lines.append("| %s | `%s` | %s | %s |" % (
-            what, choice.split()[1],
-            percent(one).replace("±", "± ") if one else "not measured yet",
-            "by the clock" if source == store.WHOLE else "on a model"))
+        rows = clock() if source == store.WHOLE else \
+            kept.get(source, {}).get("rows", {}).get(profile, {})
+        one = rows.get(load, {}).get(choice)
+        text = percent(one).replace("±", "± ") if one else NOT_YET.lower()
+        how = "by the clock" if source == store.WHOLE else "on a model"
+        lines.append(f"| {what} | `{choice.split()[1]}` | {text} | {how} |")
     return lines
 
 
 def rst_table(rows):
     """A simple table; its first row is the head."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
     rule = " ".join("=" * width for width in widths)
     lines = [" ".join(cell.ljust(width) for cell, width in zip(row, widths))
              .rstrip() for row in rows]
     return [rule, lines[0], rule, *lines[1:], rule]
 
 
-def ordered(found, name):
-    """A dict by profile or workload, in the order that reports have."""
-    return dict(sorted(found.items(), key=lambda item: rank(name, item[0])))
-
-
 def choices_table(rows):
-    """{name: {choice: change}} with a column for each choice that is there."""
+    """{load: {choice: change}} with a column for each choice that is there."""
     columns = [name for name in CHOICES
                if any(name in row for row in rows.values())]
-    return rst_table([["Load", *(CHOICES[name] for name in columns)],
+    return rst_table([["Load", *map(CHOICES.get, columns)],
                       *([load, *(percent(row.get(name), "")
                                  for name in columns)]
                         for load, row in rows.items())])
@@ -116,54 +98,50 @@ def choices_table(rows):
 # --- the page ----------------------------------------------------------------
 
 def by_the_clock():
-    """The whole series."""
     rows = clock()
     if not rows:
-        return ["Not measured yet."]
-    note = [] if quiet(rows) else ["", "The machine was not quiet."]
-    return choices_table(rows) + note
+        return [NOT_YET + "."]
+    quiet = all(one["quiet"] for row in rows.values() for one in row.values())
+    return choices_table(rows) + (
+        [] if quiet else ["", "The machine was not quiet."])
 
 
 def by_section():
     """What each section gains over those before it."""
     lines = [["Section", "Load", "ns per I/O", "Change"]]
     for section, one in store.sections().items():
-        lines += [[section, load, "%.1f" % timed["ns_per_io"],
+        lines += [[section, load, f"{timed['ns_per_io']:.1f}",
                    percent(timed, "")]
                   for load, (timed,) in one["rows"].items()]
-    return rst_table(lines) if len(lines) > 1 else ["Not measured yet."]
+    return rst_table(lines) if len(lines) > 1 else [NOT_YET + "."]
 
 
-def paragraph(text):
-    """Filled."""
-    return textwrap.wrap(text.replace("*", "\\*"), 80)
-
-
-def literal(line):
-    """A line of a literal block, folded."""
-    return textwrap.wrap(line, 80, initial_indent="  ",
-                         subsequent_indent="    ")
+def ordered(found, name):
+    """A dict by profile or workload, in the order that reports have."""
+    return sorted(found.items(), key=lambda item: rank(name, item[0]))
 
 
 def of_suite(name, kept):
-    """A section of the page."""
-    lines = ["", "Suite %s" % name, "~" * (6 + len(name)), "",
-             *paragraph(kept["claim"]), "", *paragraph(kept["note"]), ""]
-    for profile, rows in ordered(kept["rows"], "profile").items():
-        lines += ["**%s**" % profile, "",
-                  *choices_table(ordered(rows, "workload")), ""]
+    title = f"Suite {name}"
+    lines = ["", title, "~" * len(title)]
+    for text in kept["claim"], kept["note"]:
+        lines += ["", *textwrap.wrap(text.replace("*", "\\*"), 80)]
+    for profile, rows in ordered(kept["rows"], "profile"):
+        lines += ["", f"**{profile}**", "",
+                  *choices_table(dict(ordered(rows, "workload")))]
     if kept["details"]:
-        lines += ["::", "", *(part for line in kept["details"]
-                              for part in literal(line)), ""]
-    return [*lines, "Measured at %s." % kept["commit"]]
+        lines += ["", "::", ""]
+    for line in kept["details"]:
+        lines += textwrap.wrap(line, 80, initial_indent="  ",
+                               subsequent_indent="    ")
+    return [*lines, "", f"Measured at {kept['commit']}."]
 
 
 def on_models():
-    """All suites that are kept."""
     kept = model_figures.known()
-    lines = [line for name in suites.SUITES if name in kept
-             for line in of_suite(name, kept[name])]
-    return lines or ["Not measured yet: make bench SUITE=all."]
+    return [line for name in suites.SUITES if name in kept
+            for line in of_suite(name, kept[name])] or [
+                NOT_YET + ": make bench SUITE=all."]
 
 
 TABLES = {"readme": readme_table, "clock": by_the_clock,
@@ -175,35 +153,32 @@ TABLES = {"readme": readme_table, "clock": by_the_clock,
 def filled(text, path):
     """A document with the figures of today."""
     if not PLACE.search(text):
-        raise DocumentError("%s has no line 'make figures: NAME' with one "
-                            "'figures: end' below it; NAME is one of: %s" % (
-                                env.shown(path), ", ".join(TABLES)))
+        raise DocumentError(
+            f"{env.shown(path)} has no line 'make figures: NAME' with one "
+            f"'figures: end' below it; NAME is one of: {', '.join(TABLES)}")
     # between blank lines, but for a table of Markdown's beside a comment
     gap = "" if path.suffix == ".md" else "\n"
 
     def fill(place):
         if place[1] not in TABLES:
-            raise DocumentError("%s: no table '%s'; accepted: %s" % (
-                env.shown(path), place[1], ", ".join(TABLES)))
+            raise DocumentError(f"{env.shown(path)}: no table '{place[1]}'; "
+                                f"accepted: {', '.join(TABLES)}")
         lines = "\n".join(TABLES[place[1]]()).strip("\n")
-        return "%s%s%s%s\n%s" % (place[1], place["close"], gap, lines, gap)
+        return f"{place[1]}{place['close']}{gap}{lines}\n{gap}"
     return PLACE.sub(fill, text)
-
-
-def fill(path):
-    """Write a document anew; whether that changed it."""
-    return write_file(path, filled(path.read_text(), path).encode())
 
 
 def update():
     """Keep what was measured on models, fill in, and draw; lines that say
     what was done. The documents are of the kernel that the series is for."""
     if env.BASE != env.FIRST:
-        return ["documents show figures of Linux %s alone: not filled in"
-                % env.FIRST]
-    lines = ["kept of make bench: " + name for name in model_figures.update()]
-    changed = [path for path in (README, PAGE) if fill(path)]
-    if picture.draw(store.load().get(store.WHOLE, {}).get("modes", {}),
-                    model_figures.known()):
-        changed.append(picture.PATH)
-    return lines + ["filled in: " + env.shown(path) for path in changed]
+        return [f"documents show figures of Linux {env.FIRST} alone: not "
+                "filled in"]
+    lines = [f"kept of make bench: {name}" for name in model_figures.update()]
+    pages = {path: filled(path.read_text(), path) for path in (README, PAGE)}
+    pages[picture.PATH] = picture.svg(
+        store.load().get(store.WHOLE, {}).get("modes", {}),
+        model_figures.known())
+    return lines + [f"filled in: {env.shown(path)}"
+                    for path, text in pages.items()
+                    if write_file(path, text.encode())]

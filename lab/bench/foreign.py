@@ -26,13 +26,13 @@ BACKED = (("backing", "1"), ("size_mb", "600"))
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """A program that goes on until it has been measured. "@" in its words is
-    the disk, or the directory where a file system is mounted."""
+    """A program that goes on until disk_rate has measured it. "@" in its words
+    is the disk, or the directory where a file system is mounted."""
 
     name: str
     command_line: str
     block: int = 4096           # bytes that count as one I/O
-    where: str = "raw"          # load_raw, ... of loads_guest.sh
+    where: str = "raw"          # what on_disk of loads_guest.sh is given
     settings: tuple = ()
     devices: int = 1
     polled: bool = False
@@ -43,7 +43,6 @@ class Watched:
 
     @property
     def programs(self):
-        """What a guest must be given."""
         return ("disk_rate", *self.needs)
 
     def times(self, profile, policy):
@@ -57,9 +56,8 @@ class Watched:
         return self.settle_ms or settle, slow * self.ms
 
     def command(self, profile, cell):
-        """The command of a cell."""
         learn, measured = self.times(profile, cell.policy)
-        return ["load_" + self.where, str(learn), str(measured),
+        return ["on_disk", self.where, str(learn), str(measured),
                 *self.command_line.split()]
 
 
@@ -69,31 +67,33 @@ class Work(Watched):
     operations in a second, and what it asks of the disk is counted in blocks
     of 4K."""
 
+    @property
+    def programs(self):
+        return self.needs
+
     def command(self, _profile, _cell):
-        return ["work_" + self.where, *self.command_line.split()]
-
-
-def fio(name, args, engine="io_uring", **more):
-    """One job of fio's on the raw disk."""
-    return jobs(name, args, engine=engine, **more)
+        return ["on_disk", self.where, *self.command_line.split()]
 
 
 def jobs(name, *each, engine="io_uring", **more):
-    """Several jobs of fio's, each with options of its own."""
-    return Watched("fio-" + name, " ".join(
+    """Several jobs of fio's on the raw disk, each with options of its own."""
+    return Watched(f"fio-{name}", " ".join(
         [FIO + engine, *("--name=job " + options for options in each)]),
         **more)
 
 
+def fio(name, args, engine="io_uring", **more):
+    return jobs(name, args, engine=engine, **more)
+
+
 def batch(size, depth=128):
     """fio's options for submissions of that size."""
-    return ("--iodepth=%d --iodepth_batch_submit=%d "
-            "--iodepth_batch_complete_min=%d" % (depth, size, size))
+    return (f"--iodepth={depth} --iodepth_batch_submit={size} "
+            f"--iodepth_batch_complete_min={size}")
 
 
 def tio(name, args, **more):
-    """fio's t/io_uring."""
-    return Watched("tio-" + name, "io_uring -d128 -B1 -F1 " + args + " @",
+    return Watched(f"tio-{name}", f"io_uring -d128 -B1 -F1 {args} @",
                    needs=("io_uring",), **more)
 
 
@@ -101,12 +101,11 @@ RAND, SEQ, REG = "--rw=randread ", "--rw=read ", " --fixedbufs --registerfiles"
 
 # A real machine's 100 ms, of which a guest's clock makes this.
 PHASE_MS = 740
-TURNS = "--bs=4k --thinktime=%dms --thinktime_iotime=%dms " % (PHASE_MS,
-                                                             PHASE_MS)
+TURNS = f"--bs=4k --thinktime={PHASE_MS}ms --thinktime_iotime={PHASE_MS}ms "
 
 # Two jobs take turns; what is measured is a turn of each, after one of each.
 PHASES = jobs("phases", SEQ + TURNS + batch(32), RAND + TURNS
-              + "--startdelay=%dms " % PHASE_MS + batch(32),
+              + f"--startdelay={PHASE_MS}ms " + batch(32),
               settle_ms=2 * PHASE_MS, ms=2 * PHASE_MS)
 
 # This and t/io_uring's showed adaptive at 0.93 and 0.88 of always, on null_blk;
@@ -117,14 +116,9 @@ LATER = fio("seq4k-s32-150ms", REVIEWED, learn_ms=150)
 RAW = (
     fio("seq4k-s32", REVIEWED),
     tio("seq4k-s32", "-p0 -s32 -c32 -R0"),
-    tio("rand4k-s32", "-p0 -s32 -c32"),
-    tio("rand4k-s128", "-p0 -s128 -c128"),
-    tio("rand4k-s1", "-p0 -s1 -c1"),
+    *(tio(f"rand4k-s{n}", f"-p0 -s{n} -c{n}") for n in (32, 128, 1)),
     tio("rand4k-s32-polled", "-p1 -s32 -c32", polled=True),
-    fio("rand4k-s1", RAND + "--bs=4k " + batch(1)),
-    fio("rand4k-s8", RAND + "--bs=4k " + batch(8)),
-    fio("rand4k-s32", RAND + "--bs=4k " + batch(32)),
-    fio("rand4k-s128", RAND + "--bs=4k " + batch(128)),
+    *(fio(f"rand4k-s{n}", RAND + "--bs=4k " + batch(n)) for n in (1, 8, 32, 128)),
     # fio has no random size: it submits what has come back, all at once.
     fio("rand4k-sfree", RAND + "--bs=4k --iodepth=128 --iodepth_batch=128 "
         "--iodepth_batch_complete_min=1 --iodepth_batch_complete_max=128"),
@@ -165,11 +159,10 @@ ON_FILES = ("fio --filename=@/a --thread --time_based --runtime=1000 "
 
 
 def files(name, args, megabytes=64, **more):
-    """fio on a file of ext4 and of XFS."""
     return tuple(Watched(
-        "%s-%s" % (kind, name), ON_FILES + args,
-        where="files %s %d" % (kind, megabytes), settings=BACKED,
-        needs=("mkfs." + kind,), **more) for kind in ("ext4", "xfs"))
+        f"{kind}-{name}", ON_FILES + args, where=f"files {kind} {megabytes}",
+        settings=BACKED, needs=(f"mkfs.{kind}",), **more)
+                 for kind in ("ext4", "xfs"))
 
 
 FILES = (
@@ -185,14 +178,12 @@ FILES = (
 
 
 def db(name, args):
-    """RocksDB's db_bench."""
-    return Work("db-" + name, "--benchmarks=%s %s" % (name, args), where="db",
+    return Work(f"db-{name}", f"--benchmarks={name} {args}", where="db",
                 settings=BACKED, needs=("mkfs.ext4", "db_bench"))
 
 
 def postgres(name, args):
-    """PostgreSQL, with pgbench's tables."""
-    return Work("pg-" + name, args, where="pg", settings=BACKED,
+    return Work(f"pg-{name}", args, where="pg", settings=BACKED,
                 needs=("mkfs.xfs", "setpriv", "postgres"))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernels that are compared: built, told apart, described."""
 import hashlib
-import os
+import pathlib
 import re
 
 from lab.bench import cells
@@ -9,38 +9,32 @@ from lab.bench.lab import LabError
 from scripts import kernel
 
 
-def read(path):
-    """A small file's text."""
-    with open(path, encoding="utf-8") as text:
-        return text.read().strip()
+def read(variant, name):
+    return (pathlib.Path(kernel.output(variant)) / name).read_text().strip()
 
 
 def options(variant):
     """{name: value} of a build's configuration."""
-    text = read(os.path.join(kernel.output(variant), ".config"))
-    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", read(variant, ".config"), re.M))
 
 
 def difference(ours, theirs):
     """What our options have that theirs do not, and the other way round."""
-    names = sorted(set(ours) | set(theirs))
-    return ["%s=%s, not %s" % (name, ours.get(name, "n"), theirs.get(name, "n"))
-            for name in names if ours.get(name) != theirs.get(name)]
+    return [f"{name}={ours.get(name, 'n')}, not {theirs.get(name, 'n')}"
+            for name in sorted({*ours, *theirs})
+            if ours.get(name) != theirs.get(name)]
 
 
 def describe(name):
-    """What a kernel is, for the report."""
     variant = cells.BUILDS[name]
-    tree = kernel.VARIANTS[variant][0]
-    with open(kernel.image(variant), "rb") as image:
-        digest = hashlib.sha256(image.read()).hexdigest()
-    changed = kernel.quiet(["git", "-C", tree, "diff", "--stat=200", "base"],
-                           "git diff").strip().splitlines()
+    changed = kernel.quiet(["git", "-C", kernel.VARIANTS[variant][0], "diff",
+                            "--stat=200", "base"], "git diff")
     return {
-        "name": name, "sha256": digest,
-        "release": read(os.path.join(kernel.output(variant),
-                                     "include/config/kernel.release")),
-        "changes": changed[-1].strip() if changed else "none",
+        "name": name,
+        "sha256": hashlib.sha256(
+            pathlib.Path(kernel.image(variant)).read_bytes()).hexdigest(),
+        "release": read(variant, "include/config/kernel.release"),
+        "changes": (changed.strip().splitlines() or ["none"])[-1].strip(),
         "config": difference(options(variant), options("base")),
     }
 
@@ -51,9 +45,8 @@ def refuse_same(known):
     for one in known:
         other = seen.setdefault(one["sha256"], one["name"])
         if other != one["name"]:
-            raise LabError("the %s and the %s kernel are the same image: "
-                           "there is nothing to compare"
-                           % (other, one["name"]))
+            raise LabError(f"the {other} and the {one['name']} kernel are the "
+                           "same image: there is nothing to compare")
 
 
 def prepare(wanted):
@@ -62,8 +55,7 @@ def prepare(wanted):
     if set(names) - {"unpatched"}:
         names = dict.fromkeys(["unpatched", *names])
     # The patched one has to be there, since it lends the others its source.
-    for variant in dict.fromkeys(["patched"] + [cells.BUILDS[name]
-                                                for name in names]):
+    for variant in dict.fromkeys(["patched", *map(cells.BUILDS.get, names)]):
         kernel.build(variant)
     known = [describe(name) for name in names]
     refuse_same(known)
@@ -71,10 +63,7 @@ def prepare(wanted):
 
 
 def text(known):
-    """Lines for the terminal."""
-    lines = []
-    for one in known:
-        lines.append("kernel %-9s %s, changed from the source: %s" % (
-            one["name"], one["release"], one["changes"]))
-        lines += ["    config: " + option for option in one["config"]]
-    return "\n".join(lines)
+    return "\n".join("\n".join([
+        f"kernel {one['name']:9} {one['release']}, changed from the source: "
+        f"{one['changes']}", *("    config: " + option
+                              for option in one["config"])]) for one in known)

@@ -1,23 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# In the guest, with cells_guest.sh: loads that others wrote, as a cell's command.
+# In the guest, with cells_guest.sh: loads that others wrote, on the one disk that
+# there is.
 #
-#   load_raw LEARN_MS MS PROGRAM... DISK	until disk_rate has measured it
-#   load_files TYPE MB LEARN_MS MS PROGRAM...	likewise, on files of that size
-#   work_db BENCHMARKS OPTIONS... DISK		db_bench on ext4, to its end
-#   work_pg COUNT OPTIONS... DISK		pgbench on XFS, to its end
-#   nvme_load, null_blk_load ID POLICY COMMAND...
-#						a cell, on these drivers
+#   on_disk COMMAND...	a cell's command; adds what the disk's files say
+#
+# with one of
+#
+#   raw LEARN_MS MS PROGRAM...		until disk_rate has measured it
+#   files TYPE MB LEARN_MS MS PROGRAM...	likewise, on files of that size
+#   db BENCHMARKS OPTIONS...		db_bench on ext4, to its end
+#   pg COUNT OPTIONS...			pgbench on XFS, to its end
 #
 # "@" in the program's words becomes the disk, or the directory.
 
+# shellcheck disable=SC2154 # $disks and $MODULES are those of cells_guest.sh
 FILES=/mnt
-
-# The one disk of a load.
-disk()
-{
-	echo "${disks# }"
-}
 
 # The mode in force; "none" is a kernel that has none.
 in_force()
@@ -32,34 +30,37 @@ in_force()
 	fi
 }
 
-# on_disk COMMAND...: runs it, and adds what the disk's files say
 on_disk()
 {
+	disk=${disks# }
 	words=$("$@") || return 1
-	echo "$words in_force=$(in_force "$(disk)")" \
-		"nomerges=$(cat "/sys/block/$(disk)/queue/nomerges")"
+	echo "$words in_force=$(in_force "$disk")" \
+		"nomerges=$(cat "/sys/block/$disk/queue/nomerges")"
 }
 
-# watch PLACE LEARN_MS MS PROGRAM... DISK
+# watch PLACE LEARN_MS MS PROGRAM...
 watch()
 {
 	place=$1
 	shift
 	# shellcheck disable=SC2046 # as many words as there are
-	disk_rate $(echo "$@" | sed "s|\(.*\) \(.*\)|\2 \1|; s|@|$place|g")
+	disk_rate "/dev/$disk" $(echo "$@" | sed "s|@|$place|g")
 }
 
-load_raw()
+raw()
 {
-	on_disk watch "/dev/$(disk)" "$@"
+	watch "/dev/$disk" "$@"
 }
 
 make_files()
 {
 	case $1 in
-	ext4) mkfs.ext4 -q -F -E nodiscard "/dev/$(disk)" >&2 ;;
-	xfs) make_xfs "/dev/$(disk)" ;;
-	esac && mount -t "$1" "/dev/$(disk)" $FILES
+	ext4)
+		mkfs.ext4 -q -F -E nodiscard "/dev/$disk" >&2 ;;
+	xfs)
+		{ [ -d /sys/module/xfs ] || insmod "$MODULES/xfs.ko"; } >&2 &&
+			mkfs.xfs -q -f -K "/dev/$disk" >&2 ;;
+	esac && mount -t "$1" "/dev/$disk" $FILES
 }
 
 # What was killed lets go of its files some time later.
@@ -77,13 +78,13 @@ unmount()
 forget()
 {
 	unmount
-	mount -t "$1" "/dev/$(disk)" $FILES || die "$1 cannot be mounted again"
+	mount -t "$1" "/dev/$disk" $FILES || die "$1 cannot be mounted again"
 	reset_counters
 }
 
 # Those that the program's words name are written, since what was never written
 # is not read from the disk.
-watch_files()
+files()
 {
 	type=$1 mb=$2
 	shift 2
@@ -94,11 +95,6 @@ watch_files()
 	done
 	forget "$type"
 	watch $FILES "$@" && unmount
-}
-
-load_files()
-{
-	on_disk watch_files "$@"
 }
 
 # 16 MB in tables of 2 MB, written out; then what is measured, from the disk.
@@ -125,18 +121,6 @@ db()
 		if ($i == "micros/op") { us = $(i - 1); ops = $(i + 5) } }
 		END { printf "ops=%d us=%d", ops, us * ops }' /tmp/said)"
 	unmount
-}
-
-work_db()
-{
-	drop_last db "$@"
-}
-
-# drop_last COMMAND...: without its last word, the disk
-drop_last()
-{
-	# shellcheck disable=SC2046 # as many words as there are
-	on_disk $(echo "$@" | sed 's| [^ ]*$||')
 }
 
 # as_nobody PROGRAM...: PostgreSQL refuses to be root's. By its path, since the
@@ -174,52 +158,4 @@ pg()
 			' /tmp/said)" &&
 		as_nobody pg_ctl -w -s -D $FILES/pgdata -m fast stop >&2 &&
 		unmount
-}
-
-work_pg()
-{
-	drop_last pg "$@"
-}
-
-# Completed requests; those merged into one count once.
-completed()
-{
-	awk '{ print $1 + $5 }' "/sys/block/$(disk)/stat"
-}
-
-driver_load()
-{
-	id=$1 policy=$2
-	shift 2
-	set_queues "queue.scheduler=none queue.nomerges=0"
-	set_policy always
-	set_policy "$policy"
-	before=$(completed)
-	out=$(run "$@") || die "cell $id, $policy: '$*' failed: $out"
-	after=$(completed)
-	echo "cell id=$id $out dev_commands=$((after - before))" >&3
-}
-
-nvme_load()
-{
-	disks=nvme0n1
-	mark "$1.begin"
-	driver_load "$@"
-	mark "$1.end"
-}
-
-# As much as it can have in flight, and complete in the submission: the least
-# that a driver can do.
-null_blk_load()
-{
-	disks=nullb0
-	made=/sys/kernel/config/nullb/nullb0
-	mkdir $made
-	for pair in size=4096 blocksize=512 hw_queue_depth=1023 irqmode=0 \
-			submit_queues=1 power=1; do
-		echo "${pair#*=}" >$made/"${pair%%=*}" ||
-			die "null_blk does not take $pair"
-	done
-	driver_load "$@"
-	rmdir $made
 }

@@ -11,12 +11,10 @@ CPU_US = 0.1
 
 
 def size(text):
-    """Bytes of a number of plug_load's."""
     return int(text[:-1]) * 1024 if text[-1] == "k" else int(text)
 
 
 def shape(args):
-    """plug_load's options, as far as they matter here."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("-b", type=size, default=4096)
     parser.add_argument("--bs2", type=size, default=0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The modelled devices, as profiles.ini describes them."""
 import configparser
-import os
+import pathlib
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "profiles.ini")
+PATH = pathlib.Path(__file__).with_name("profiles.ini")
 
 
 class ProfileError(Exception):
@@ -25,8 +25,8 @@ def load(path=PATH):
     for name, keys in found.items():
         for key, value in keys.items():
             if not value or " " in value:
-                raise ProfileError("%s: [%s] %s: '%s' is not one word"
-                                   % (path, name, key, value))
+                raise ProfileError(f"{path}: [{name}] {key}: '{value}' is not "
+                                   "one word")
     return found
 
 

@@ -18,16 +18,24 @@ import os
 from lab.bench import lab
 from lab.bench.cell_records import per
 from lab.qemu import guest
-from scripts import common
 from plugtools.report.tables import aligned
+from scripts import ROOT, common, kernel
 
-OUT = os.path.join(lab.kernel.BUILD, "run")
+OUT = os.path.join(kernel.BUILD, "run")
 ALL_MODES = ["always", "never", "seq-small", "adaptive"]
-WORKLOADS = ["rand4k", "seq4k", "seq128k"]
+# {name: (access, block size, I/Os to count, I/Os to time)}
+WORKLOADS = {"rand4k": ("rand", "4k", 6400, 64000),
+             "seq4k": ("seq", "4k", 6400, 64000),
+             "seq128k": ("seq", "128k", 1600, 6400)}
 DISK_SIZE = "256m"
-COLUMNS = ["policy", "workload", "IOPS (ratio)", "requests/IO",
-           "requests/queue_rqs", "cmds/doorbell", "(device)", "tags batched",
-           "tags single"]
+PARTS = guest.into("", *(os.path.join(lab.HERE, part) for part in (
+    "run_modes_guest.sh", "cells_guest.sh")))
+# of a record, after the policy, the workload and IOPS
+COLUMNS = {"requests/IO": "requests_per_io",
+           "requests/queue_rqs": "requests_per_queue_rqs",
+           "cmds/doorbell": "commands_per_doorbell_driver",
+           "(device)": "commands_per_doorbell_device",
+           "tags batched": "tags_batched", "tags single": "tags_single"}
 
 
 class RunError(Exception):
@@ -39,39 +47,44 @@ def parse_modes(text):
     modes = list(dict.fromkeys(text.split())) or ALL_MODES
     unknown = [mode for mode in modes if mode not in ALL_MODES]
     if unknown:
-        raise RunError("MODES: '%s' is none of: %s"
-                       % (unknown[0], ", ".join(ALL_MODES)))
+        raise RunError(f"MODES: '{unknown[0]}' is none of: "
+                       f"{', '.join(ALL_MODES)}")
     return modes
 
 
-def boot_one(what, modes, icount):
-    """Boot a guest for one part of the work; its boot.Result."""
-    if icount:
-        disk = "null:" + DISK_SIZE
-    else:
-        path = os.path.join(OUT, "disk.img")
-        with open(path, "wb"):
-            pass
-        disk = "file:%s:%s" % (path, DISK_SIZE)
-    return guest.work(
-        "patched", os.path.join(OUT, what),
-        "exec /run_modes_guest.sh %s %s\n" % (what, " ".join(modes)),
-        files=guest.into("", *(os.path.join(lab.HERE, part) for part in (
-            "run_modes_guest.sh", "cells_guest.sh", "nvme_guest.sh"))),
-        name=what, icount=icount, smp=1, timeout=170, disks=(disk,),
-        accel="tcg" if icount else os.environ.get("ACCEL") or "auto",
-        trace_doorbells=not icount)
+def job(what, modes):
+    """What a guest does. Before it is timed, a load fills caches of the
+    kernel's."""
+    lines = ["set -eu", ". /run_modes_guest.sh", "prepare"]
+    for seed, mode in enumerate(modes, 1):
+        lines += [f"set_policy {mode}", f"check_data {seed} {mode}"
+                  if what == "count" else "load -a rand -b 4k -n 6400 >/dev/null"]
+        lines += [f"{what} {mode} {name} {access} {size} "
+                  f"{counted if what == 'count' else timed}"
+                  for name, (access, size, counted, timed) in WORKLOADS.items()]
+    return "\n".join([*lines, ""])
+
+
+def boot(what, modes, **how):
+    return guest.work("patched", os.path.join(OUT, what), job(what, modes),
+                      files=PARTS, name=what, smp=1, timeout=170, **how)
 
 
 def boot_both(modes):
-    """Run both guests side by side; their results, counts first."""
-    reference = list(dict.fromkeys(["always"] + modes))
+    image = os.path.join(OUT, "disk.img")
+    with open(image, "wb"):
+        pass
+    reference = list(dict.fromkeys(["always", *modes]))
     found = guest.together(
-        {"counts": functools.partial(boot_one, "counts", modes, False),
-         "speed": functools.partial(boot_one, "speed", reference, True)},
-        lambda done, seconds: "run: %d of 2 guests done, %d s"
-        % (done, seconds), workers=2)
-    return found["counts"], found["speed"]
+        {"count": functools.partial(
+            boot, "count", modes, disks=(f"file:{image}:{DISK_SIZE}",),
+            accel=os.environ.get("ACCEL") or "auto", trace_doorbells=True),
+         "speed": functools.partial(
+             boot, "speed", reference, disks=(f"null:{DISK_SIZE}",),
+             accel="tcg", icount=True)},
+        lambda done, seconds: f"run: {done} of 2 guests done, {seconds:.0f} s",
+        workers=2)
+    return found["count"], found["speed"]
 
 
 def parse(lines):
@@ -86,16 +99,15 @@ def parse(lines):
 
 
 def make_record(counts, speeds, result, policy, workload):
-    """One record of the result file."""
     words = counts["count", policy, workload]
     number = {key: int(text) for key, text in words.items() if text.isdigit()}
-    mark = "%s.%s." % (policy, workload)
+    mark = f"{policy}.{workload}."
     device = sum(result.between(mark + "begin", mark + "end").values())
-    iops = float(speeds["speed", policy, workload]["iops"])
-    always = float(speeds["speed", "always", workload]["iops"])
+    iops, always = (float(speeds["speed", mode, workload]["iops"])
+                    for mode in (policy, "always"))
     if not number["doorbells"] or device != number["doorbells"]:
-        raise RunError("%s, %s: the driver counted %d doorbells, the device %d"
-                       % (policy, workload, number["doorbells"], device))
+        raise RunError(f"{policy}, {workload}: the driver counted "
+                       f"{number['doorbells']} doorbells, the device {device}")
     return {
         "kernel": counts["guest", None, None]["kernel"],
         "policy": policy, "device": "nvme (QEMU)", "workload": workload,
@@ -111,30 +123,20 @@ def make_record(counts, speeds, result, policy, workload):
     }
 
 
-def show(number):
-    """A cell of the table."""
-    return "-" if number is None else "%g" % number
-
-
-def row(record):
-    """A record as the cells of the table."""
-    return [record["policy"], record["workload"],
-            "%d (%.3f)" % (record["iops"], record["ratio_to_always"]),
-            *(show(record[key]) for key in (
-                "requests_per_io", "requests_per_queue_rqs",
-                "commands_per_doorbell_driver", "commands_per_doorbell_device",
-                "tags_batched", "tags_single"))]
-
-
-def print_table(records):
-    """The table, grouped by workload so that the policies stand together."""
-    ordered = sorted(records, key=lambda r: WORKLOADS.index(r["workload"]))
-    rows = [COLUMNS] + [row(record) for record in ordered]
-    print("\n".join(aligned(rows)))
+def table(records):
+    """Grouped by workload so that the policies stand together."""
+    def show(number):
+        return "-" if number is None else f"{number:g}"
+    ordered = sorted(records, key=lambda r: [*WORKLOADS].index(r["workload"]))
+    return "\n".join(aligned([
+        ["policy", "workload", "IOPS (ratio)", *COLUMNS],
+        *([one["policy"], one["workload"],
+           f"{one['iops']} ({one['ratio_to_always']:.3f})",
+           *(show(one[key]) for key in COLUMNS.values())]
+          for one in ordered)]))
 
 
 def main():
-    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--modes", default="", metavar="'a b'",
                         help="policies to compare (default: all)")
@@ -146,13 +148,13 @@ def main():
         counts, speeds = parse(counted.lines), parse(timed.lines)
         records = [make_record(counts, speeds, counted, policy, workload)
                    for policy in modes for workload in WORKLOADS]
-    print_table(records)
     path = os.path.join(OUT, "result.json")
     common.write_json(path, {"records": records})
-    print("IOPS are virtual (one instruction takes 1 ns): only their ratios "
+    print(f"{table(records)}\n"
+          "IOPS are virtual (one instruction takes 1 ns): only their ratios "
           "mean anything, and\nthese are the CPU's and the emulated "
-          "controller's, not an SSD's.\nData written under each policy read back right. "
-          "Records: %s" % os.path.relpath(path, lab.ROOT))
+          "controller's, not an SSD's.\nData written under each policy read "
+          f"back right. Records: {os.path.relpath(path, ROOT)}")
 
 
 if __name__ == "__main__":

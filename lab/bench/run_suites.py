@@ -10,20 +10,17 @@ a speed.
 import argparse
 import os
 
-from lab.bench import kernels
-from lab.bench import lab
-from lab.bench import lines
+from lab.bench import kernels, lab, lines, profiles, suites
 from lab.native import native
-from lab.bench import suites
-from scripts import common
 from plugtools.report import changes, page, tables, verdict
 from plugtools.report.records import ReportError, load, save
 from plugtools.report.summary import summarise
-
+from scripts import ROOT, common, kernel
 
 # Suites with an instrument of their own: what they measure with is not a guest
 # whose time is its instructions.
 OWN = {one.NAME: one for one in (lines, native)}
+EVERY = [*suites.SUITES, *OWN]
 
 
 class UsageError(Exception):
@@ -31,49 +28,56 @@ class UsageError(Exception):
 
 
 def pick(text):
-    """The suites named, or all, or the default."""
     names = text.replace(",", " ").split() or suites.DEFAULT
     if names == ["all"]:
-        names = [*suites.SUITES, *OWN]
+        return EVERY
     for name in names:
-        if name not in suites.SUITES and name not in OWN:
-            raise UsageError("SUITE: '%s' is none of: %s, all" % (
-                name, ", ".join([*suites.SUITES, *OWN])))
+        if name not in EVERY:
+            raise UsageError(f"SUITE: '{name}' is none of: {', '.join(EVERY)}, "
+                             "all")
     return names
 
 
 def commit():
     """Which state of the repository was measured."""
-    head = lab.kernel.quiet(["git", "-C", lab.ROOT, "rev-parse", "--short=12",
-                             "HEAD"], "git").strip()
-    dirty = lab.kernel.quiet(["git", "-C", lab.ROOT, "status", "--porcelain"],
-                             "git").strip()
+    head, dirty = (kernel.quiet(["git", "-C", ROOT, *words.split()], "git").strip()
+                   for words in ("rev-parse --short=12 HEAD",
+                                 "status --porcelain"))
     return head + ("+changes" if dirty else "")
 
 
-def path_of(name, end):
-    """A result file."""
+def path_of(name, end=".json"):
     return os.path.join(lab.OUT, name + end)
+
+
+def tell(name, path):
+    print(f"{name}: {os.path.relpath(path, ROOT)}")
+
+
+def announce(name, claim):
+    print(f"\n== {name} ==\nClaim: {claim}", flush=True)
 
 
 def run_suite(suite, runs, known, head):
     """Measure, save and show a suite; its section of the report."""
-    print("\n== %s ==\nClaim: %s" % (suite.name, suite.claim), flush=True)
-    records, machines = lab.measure(suite.make(runs or suite.runs),
-                                    suite.name, head)
-    command = "make bench SUITE=%s" % suite.name
-    if runs:
-        command += " RUNS=%d" % runs
+    announce(suite.name, suite.claim)
+    records, machines = lab.measure(suite.make(runs or suite.runs), suite.name,
+                                    head)
+    command = f"make bench SUITE={suite.name}" + (
+        f" RUNS={runs}" if runs else "")
     meta = {"suite": suite.name, "claim": suite.claim, "note": suite.note,
             "command": command, "kernels": known, "machines": machines}
-    save(path_of(suite.name, ".json"), records, meta)
-    return show(suite.name, records, meta)
+    save(path_of(suite.name), records, meta)
+    made = section(suite.name, records, meta)
+    print("\n".join([tables.table(made["cells"], suite.columns),
+                     *verdict.lines_of(made["verdict"]), *made["details"],
+                     meta["note"]]))
+    tell("Records", path_of(suite.name))
+    return made
 
 
 def section(name, records, meta):
-    """A suite's part of the report."""
-    summary = summarise(records)
-    details = suites.SUITES[name].details
+    details, summary = suites.SUITES[name].details, summarise(records)
     several = any(cell["n"] > 1 for cell in summary)
     return {"suite": name, "claim": meta["claim"], "command": meta["command"],
             "kernels": kernels.text(meta["kernels"]), "note": meta["note"],
@@ -82,66 +86,37 @@ def section(name, records, meta):
             "verdict": verdict.of(records) if several else None}
 
 
-def show(name, records, meta):
-    """The table on the terminal; a report's section."""
-    made = section(name, records, meta)
-    print("\n".join([tables.table(made["cells"], suites.SUITES[name].columns),
-                     *verdict.lines_of(made["verdict"]), *made["details"],
-                     meta["note"]]))
-    print("Records: %s" % os.path.relpath(
-        path_of(name, ".json"), lab.ROOT))
-    return made
-
-
 def sections_of_others(done):
     """Suites measured earlier stay in the report."""
-    return [section(name, *load(path_of(name, ".json")))
-            for name in suites.SUITES if name not in done
-            and os.path.exists(path_of(name, ".json"))]
+    return [section(name, *load(path_of(name))) for name in suites.SUITES
+            if name not in done and os.path.exists(path_of(name))]
 
 
 def measure_own(suite, runs, head):
     """A suite that has an instrument of its own: records and a table."""
-    print("\n== %s ==\nClaim: %s" % (suite.NAME, suite.CLAIM), flush=True)
+    announce(suite.NAME, suite.CLAIM)
     records = suite.measure(runs, head)
-    path = path_of(suite.NAME, ".json")
+    path = path_of(suite.NAME)
     common.write_json(path, {"suite": suite.NAME, "claim": suite.CLAIM,
                              "note": suite.NOTE, "records": records})
-    print("%s\n%s\nRecords: %s" % (suite.text(records), suite.NOTE,
-                                   os.path.relpath(path, lab.ROOT)))
-
-
-def measure(chosen, runs):
-    """Measure the suites, and write the report; their names."""
-    head = commit()
-    names = measure_cells([suites.SUITES[name] for name in chosen
-                           if name not in OWN], runs, head)
-    for name in chosen:
-        if name in OWN:
-            measure_own(OWN[name], runs, head)
-    return names
+    print(f"{suite.text(records)}\n{suite.NOTE}")
+    tell("Records", path)
 
 
 def measure_cells(chosen, runs, head):
     """Measure those that are made of cells; a report of them."""
-    if not chosen:
-        return []
     known = kernels.prepare([cell for suite in chosen
                              for cell in suite.make(1)])
     print(kernels.text(known), flush=True)
     sections = [run_suite(suite, runs, known, head) for suite in chosen]
-    names = [made["suite"] for made in sections]
     report = path_of("report", ".html")
-    page.html(sections + sections_of_others(names), report,
-                    "plug_policy: benchmarks")
-    print("Report: %s" % os.path.relpath(report, lab.ROOT))
-    return names
+    page.html(sections + sections_of_others([one.name for one in chosen]),
+              report, "plug_policy: benchmarks")
+    tell("Report", report)
 
 
 def compare(old, names):
-    """What the suites just measured changed."""
-    new = [record for name in names
-           for record in load(path_of(name, ".json"))[0]]
+    new = [record for name in names for record in load(path_of(name))[0]]
     old = [record for record in old if record.get("suite") in names]
     print(changes.text(changes.compare(old, new)))
 
@@ -149,34 +124,39 @@ def compare(old, names):
 def run(args):
     """Everything; what was asked for is checked first."""
     chosen = pick(args.suite)
+    names = [name for name in chosen if name not in OWN]
     if args.runs < 0:
-        raise UsageError("RUNS: %d is no number of runs" % args.runs)
-    if args.compare and set(chosen) <= set(OWN):
-        raise UsageError("COMPARE: takes records of other suites than %s"
-                         % ", ".join(OWN))
+        raise UsageError(f"RUNS: {args.runs} is no number of runs")
+    if args.compare and not names:
+        raise UsageError("COMPARE: takes records of other suites than "
+                         + ", ".join(OWN))
     old = load(args.compare)[0] if args.compare else None
+    head = commit()
     # two at once would write each other's files
     with common.locked(path_of(".lock", ""),
                        lab.LabError("another 'make bench' is running")):
-        names = measure(chosen, args.runs)
+        if names:
+            measure_cells([suites.SUITES[name] for name in names], args.runs,
+                          head)
+        for name in chosen:
+            if name in OWN:
+                measure_own(OWN[name], args.runs, head)
         if old is not None:
             compare(old, names)
 
 
-def main():
-    """Command line."""
+def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--suite", default="", metavar="'a b'",
-                        help="all, or of: %s (default: %s)" % (
-                            ", ".join([*suites.SUITES, *OWN]),
-                            " ".join(suites.DEFAULT)))
+    parser.add_argument("--suite", default="", metavar="'a b'", help="all, or "
+                        f"of: {', '.join(EVERY)} (default: "
+                        f"{' '.join(suites.DEFAULT)})")
     parser.add_argument("--runs", type=int, default=0,
                         help="runs of each cell, each with its own seed")
     parser.add_argument("--compare", default="", metavar="OLD.json",
                         help="print what changed beyond the noise")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     with common.program("bench", UsageError, ReportError,
-                        lab.profiles.ProfileError, *lab.ERRORS):
+                        profiles.ProfileError, *lab.ERRORS):
         run(args)
 
 

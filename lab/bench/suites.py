@@ -2,10 +2,7 @@
 """The benchmarks: what each claims, and the cells that show it."""
 import dataclasses
 
-from lab.bench import cells
-from lab.bench import loads
-from lab.bench import profiles
-from lab.bench import rfc
+from lab.bench import cells, loads, profiles, rfc
 
 CPU = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32", "seq4k-s32",
        "seq128k-s32", "twodev-rand4k-s32", "twons-rand4k-s32", "rand4k-qd1",
@@ -17,10 +14,9 @@ RFC_RUNS, WARMED_RUNS = 6, 5    # of random reads; of adaptive's, if not more
 RFC_ERA = [] if rfc.ERA == "unpatched" else [
     (rfc.ERA, "always"), (rfc.ERA, "nomerges2")]
 
+
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A benchmark."""
-
     name: str
     claim: str
     note: str
@@ -31,12 +27,10 @@ class Suite:
 
 
 def cpu(runs):
-    """Instructions."""
     return cells.product("cpu", cells.EVERY, ["null"], CPU, runs)
 
 
 def device(runs):
-    """Every modelled device."""
     names = [name for name in profiles.load() if name != "null"]
     return (cells.product("device", cells.EVERY, names, DEVICE, runs) +
             cells.start("device", names, "rand4k-s32", runs,
@@ -58,40 +52,24 @@ def rfc_tables(runs):
 
 
 def poll(runs):
-    """One read at a time."""
     return cells.product("poll", cells.EVERY, ["optane", "gen4"],
                          ["rand4k-qd1", "rand4k-qd1-irq"], runs)
 
 
 def nvme(runs):
-    """The driver that users have."""
     return cells.product("nvme", cells.EVERY, [cells.NVME],
                          ["rand4k-s32", "seq4k-s32", "seq128k-s32",
                           "libaio-rand4k-s32"], runs)
 
 
-def completion(runs):
-    """The six workloads of the measurements of task-context completion."""
-    return cells.product("completion", cells.EVERY, ["gen4"],
-                         [one.name for one in cells.COMPLETION], runs)
-
-
-def nomerges(runs):
-    """The tuning exercise, for every switch a user has."""
-    pairs = [("unpatched", "nomerges%d" % n) for n in range(3)]
-    pairs = [("unpatched", "always"), *pairs[1:], ("noplug", "noplug")]
-    return cells.product("nomerges", pairs + cells.OURS, ["gen4"],
-                         [one.name for one in cells.TUNING], runs)
-
-
 MODEL_NOTE = ("IOPS and latencies are those of modelled devices, scaled back "
               "to a real core's speed: only ratios within one run mean "
               "anything.")
-LEARN_NOTE = (" adaptive learns for %d ms of a real machine before it is "
-              "measured, alone where only the CPU takes time, else all "
-              "policies alike; on %s it learns for %g s, alone. Doorbells and "
-              "requests per I/O count these, too."
-              % (cells.LEARN_MS, ", ".join(cells.WARM), cells.WARM_MS / 1000))
+LEARN_NOTE = (f" adaptive learns for {cells.LEARN_MS} ms of a real machine "
+              "before it is measured, alone where only the CPU takes time, else "
+              f"all policies alike; on {', '.join(cells.WARM)} it learns for "
+              f"{cells.WARM_MS / 1000:g} s, alone. Doorbells and requests per "
+              "I/O count these, too.")
 START_NOTE = (" -first50 and -first200 are the first 50 and 200 ms of a real "
               "machine, from an idle device and with nothing learnt. The "
               "unpatched plug gets slower with time, too, gen4 by 2.5% in a "
@@ -122,29 +100,15 @@ SUITES = {suite.name: suite for suite in (
           "Doorbells are counted by QEMU's controller. IOPS are instructions "
           "of the CPU and that controller's own timing, no SSD's." + LEARN_NOTE,
           nvme),
-    Suite("completion",
-          "A policy changes neither what writeback through XFS costs nor its "
-          "tail latency: six workloads, five runs, mean and deviation.",
-          MODEL_NOTE + " Buffered and written out by an fsync at the end, "
-          "where the source's runs were uncached=1, which fio 3.33 lacks; a "
-          "second, not a minute; the copying that a memory-backed model does "
-          "costs CPU time.", completion, runs=5,
-          columns=("bandwidth_mbs", "ratio", "lat_us.p99", "lat_us.p999",
-                   "ctx_switches", "ctx_switches_per_io", "ios_per_flush")),
-    Suite("nomerges",
-          "nomerges keeps its meaning, and plug_policy's modes show in "
-          "iostat's merges and request size as they say.", MODEL_NOTE,
-          nomerges, columns=("iops", "ratio", "wrqm_per_s", "request_kb",
-                             "requests_per_io", "lat_us.mean")),
     Suite("loads",
           "Software that others wrote loses nothing to adaptive that it has "
           "with always or nomerges=2.",
           MODEL_NOTE + " A load is watched from outside, in the I/Os that its "
           "disk completes in a stretch of time; a file system's own count, "
           "too. db- and pg- are operations per second, as db_bench and "
-          "pgbench say, and requests per 4K. adaptive learns for %d ms of a "
-          "real machine; doorbells and requests per I/O count these, too."
-          % cells.LEARN_MS, loads.make, details=loads.text,
+          "pgbench say, and requests per 4K. adaptive learns for "
+          f"{cells.LEARN_MS} ms of a real machine; doorbells and requests per "
+          "I/O count these, too.", loads.make, details=loads.text,
           columns=("iops", "ratio", "requests_per_io", "doorbells_per_io")),
     Suite("poll",
           "One 4K read at a time is faster polled, under every policy alike.",

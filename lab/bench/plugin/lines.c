@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A plugin for QEMU that counts what instructions do to memory while a guest
- * does a number of I/Os: loads, stores, atomics, cache lines, modelled misses,
- * and accesses to lines that CPUs share.
+ * does a number of I/Os: loads, stores, atomics, cache lines, and accesses to
+ * lines that CPUs share.
  *
- * The guest says, by linessay, "window NAME CPUS WARM FILL IOS BATCH".  When
- * each of that many CPUs has done WARM I/Os, accesses begin to be seen; when
- * each has done FILL more, which fill the modelled caches, all that CPUs do is
- * counted until each has done IOS; the result is appended to the file OUT.  An
- * I/O is an execution of the function at IO.
+ * The guest calls sync(), and the next window of PLAN begins, whose lines are
+ * "NAME CPUS WARM FILL IOS BATCH".  When each of that many CPUs has done WARM
+ * I/Os, accesses begin to be seen; when
+ * each has done FILL more, by which it is known what they share, all that CPUs
+ * do is counted until each has done IOS; the result is appended to the file OUT.
+ * An I/O is an execution of the function at IO, the call that of the one at SYNC.
  *
- *	-plugin lines.so,out=FILE,io=ADDRESS
+ *	-plugin lines.so,out=FILE,plan=FILE,io=ADDRESS,sync=ADDRESS
  *
  * Lines are those of physical memory, so that an alias is no line of its own.
- * Each CPU has an L1d of 32 KiB (8-way) and an L2 of 1 MiB (16-way), which know
- * nothing of each other, replace what was used longest ago, and hold no
- * instructions.  What a CPU loses to another one's write depends on how QEMU
- * lets CPUs take turns, so misses do not count that.  *Contended* touches do,
- * and do not depend on it: all accesses of the window to lines that at least
- * two CPUs access and at least one of them writes.
+ * *Contended* touches do not depend on how QEMU lets CPUs take turns: all accesses
+ * of the window to lines that at least two CPUs access and at least one of them
+ * writes.
  *
  * It expects QEMU to run one CPU at a time (-accel tcg,thread=single): nothing
  * here is locked.
@@ -35,22 +33,13 @@
 enum {
 	MAX_CPUS	= 16,
 	LINE_SHIFT	= 6,
-	L1_SETS		= 64,
-	L1_WAYS		= 8,
-	L2_SETS		= 1024,
-	L2_WAYS		= 16,
 	MAX_INSN	= 16,
-	MAX_TEXT	= 200,
 };
-
-/* A no-op that says a bit: nopl 0x504c49xx(%rax,%rax,1) */
-static const uint8_t bit_insn[] = { 0x0f, 0x1f, 0x84, 0x00 };
-static const uint8_t bit_tail[] = { 0x49, 0x4c, 0x50 };
 
 /* An instruction of the guest's. */
 struct site {
 	uint64_t pc;
-	uint64_t insns, loads, stores, l1, l2, contended;
+	uint64_t insns, loads, stores, contended;
 	bool atomic;
 };
 
@@ -61,7 +50,7 @@ struct site {
  */
 struct line {
 	uint64_t number;
-	uint64_t vaddr, touches, l1, l2;
+	uint64_t touches;
 	uint32_t readers, writers;
 	uint32_t epoch[MAX_CPUS];
 	bool shared;
@@ -75,16 +64,10 @@ struct block {
 	struct site *sites[];
 };
 
-struct cache {
-	uint64_t l1[L1_SETS][L1_WAYS];
-	uint64_t l2[L2_SETS][L2_WAYS];
-};
-
 struct cpu {
 	uint64_t ios;
 	uint32_t epoch;
 	uint64_t lines;
-	struct cache cache;
 };
 
 static enum { IDLE, WARM, SEE, FILL, COUNT } state;
@@ -92,7 +75,7 @@ static enum { IDLE, WARM, SEE, FILL, COUNT } state;
 static bool seeing;
 
 static struct {
-	char name[MAX_TEXT];
+	char name[200];
 	unsigned int cpus;
 	uint64_t warm, fill, ios, batch, done;
 } window;
@@ -100,44 +83,14 @@ static struct {
 static qemu_plugin_id_t plugin;
 static int api;
 static const char *out_path;
-static uint64_t io_pc;
+static FILE *plan;
+static uint64_t io_pc, sync_pc;
 static struct cpu cpus[MAX_CPUS];
 static struct table sites = { .record = sizeof(struct site) };
 static struct table lines = { .record = sizeof(struct line) };
 static struct block *blocks;
 
 /* --- memory --------------------------------------------------------------- */
-
-/* Was the line there?  It is now, and the last one to go. */
-static bool cache_hit(uint64_t *set, unsigned int ways, uint64_t line)
-{
-	unsigned int i = 0;
-	bool hit;
-
-	/* 0 is an empty way */
-	line++;
-	while (i < ways - 1 && set[i] != line)
-		i++;
-	hit = set[i] == line;
-	memmove(set + 1, set, i * sizeof(*set));
-	set[0] = line;
-	return hit;
-}
-
-static void count_cache(struct cache *cache, struct site *site,
-			struct line *line)
-{
-	uint64_t nr = line->number;
-
-	if (cache_hit(cache->l1[nr % L1_SETS], L1_WAYS, nr))
-		return;
-	site->l1++;
-	line->l1++;
-	if (cache_hit(cache->l2[nr % L2_SETS], L2_WAYS, nr))
-		return;
-	site->l2++;
-	line->l2++;
-}
 
 static bool is_contended(const struct line *line)
 {
@@ -146,14 +99,12 @@ static bool is_contended(const struct line *line)
 	return line->writers && all & (all - 1);
 }
 
-static void count_line(unsigned int cpu, struct line *line, uint64_t vaddr,
-		       bool store)
+static void count_line(unsigned int cpu, struct line *line, bool store)
 {
 	if (line->epoch[cpu] != cpus[cpu].epoch) {
 		line->epoch[cpu] = cpus[cpu].epoch;
 		cpus[cpu].lines++;
 	}
-	line->vaddr = vaddr;
 	line->touches++;
 	line->readers |= 1U << cpu;
 	if (store)
@@ -181,8 +132,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
 		site->stores++;
 	else
 		site->loads++;
-	count_cache(&cpus[cpu].cache, site, line);
-	count_line(cpu, line, vaddr, store);
+	count_line(cpu, line, store);
 	site->contended += line->shared;
 }
 
@@ -281,27 +231,24 @@ static void print_sites(FILE *out)
 
 		if (s && s->insns)
 			fprintf(out, "site %" PRIx64 " %" PRIu64 " %" PRIu64
-				" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-				" %" PRIu64 "\n", s->pc, s->insns, s->loads,
-				s->stores, s->atomic ? s->insns : 0, s->l1,
-				s->l2, s->contended);
+				" %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+				s->pc, s->insns, s->loads, s->stores,
+				s->atomic ? s->insns : 0, s->contended);
 	}
 }
 
-static void print_lines(FILE *out)
+static uint64_t contended(void)
 {
+	uint64_t touches = 0;
 	size_t i;
 
 	for (i = 0; i < lines.size; i++) {
 		const struct line *l = (void *)lines.slots[i];
 
-		if (l && l->touches)
-			fprintf(out, "line %" PRIx64 " %" PRIu64 " %" PRIu64
-				" %" PRIu64 " %" PRIu64 "\n",
-				l->vaddr >> LINE_SHIFT << LINE_SHIFT,
-				l->touches, l->l1, l->l2,
-				is_contended(l) ? l->touches : 0);
+		if (l && is_contended(l))
+			touches += l->touches;
 	}
+	return touches;
 }
 
 static void print_window(void)
@@ -317,10 +264,9 @@ static void print_window(void)
 	for (i = 0; i < MAX_CPUS; i++)
 		distinct += cpus[i].lines;
 	sum_blocks();
-	fprintf(out, "window %s %" PRIu64 " %" PRIu64 "\n", window.name,
-		window.done, distinct);
+	fprintf(out, "window %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		window.name, window.done, distinct, contended());
 	print_sites(out);
-	print_lines(out);
 	fprintf(out, "end %s\n", window.name);
 	fclose(out);
 }
@@ -368,7 +314,7 @@ static void forget_sites(void)
 	}
 }
 
-/* What was there before does not count; the caches keep what they hold. */
+/* What was there before does not count. */
 static void begin_count(void)
 {
 	unsigned int i;
@@ -436,57 +382,28 @@ static void on_io(unsigned int cpu, void *data)
 	}
 }
 
-/* --- what the guest says -------------------------------------------------- */
-
-static void take_text(const char *text)
+static void on_sync(unsigned int cpu, void *data)
 {
-	if (sscanf(text, "window %199s %u %" SCNu64 " %" SCNu64 " %" SCNu64
+	(void)cpu;
+	(void)data;
+	if (fscanf(plan, "%199s %u %" SCNu64 " %" SCNu64 " %" SCNu64
 		   " %" SCNu64, window.name, &window.cpus, &window.warm,
-		   &window.fill, &window.ios, &window.batch) != 6 ||
-	    !window.batch ||
-	    window.cpus > MAX_CPUS) {
-		fprintf(stderr, "lines: '%s' is not 'window NAME CPUS WARM FILL IOS BATCH'\n",
-			text);
+		   &window.fill, &window.ios, &window.batch) != 6)
+		return;
+	if (!window.batch || window.cpus > MAX_CPUS) {
+		fprintf(stderr, "lines: no such window: %s\n", window.name);
 		exit(1);
 	}
 	begin(WARM);
 }
 
-static void on_bit(unsigned int cpu, void *data)
-{
-	static unsigned int nr_bits;
-	static char text[MAX_TEXT];
-	unsigned int at = nr_bits++ / 8;
-
-	(void)cpu;
-	if (at >= MAX_TEXT - 1)
-		nr_bits = at = 0;
-	text[at] = (uint8_t)text[at] >> 1 | (data ? 0x80 : 0);
-	if (nr_bits % 8 || text[at])
-		return;
-	take_text(text);
-	nr_bits = 0;
-}
-
 /* --- QEMU ----------------------------------------------------------------- */
 
-static void see_bit(struct qemu_plugin_insn *insn)
+static void see_call(struct qemu_plugin_insn *insn, uint64_t pc,
+		     qemu_exec_cb call)
 {
-	uint8_t bytes[MAX_INSN] = { 0 };
-
-	if (insn_bytes(insn, bytes) != 8 ||
-	    memcmp(bytes, bit_insn, sizeof(bit_insn)) ||
-	    memcmp(bytes + 5, bit_tail, sizeof(bit_tail)))
-		return;
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, on_bit,
-					       QEMU_PLUGIN_CB_NO_REGS,
-					       bytes[4] ? (void *)1 : NULL);
-}
-
-static void see_io(struct qemu_plugin_insn *insn)
-{
-	if (qemu_plugin_insn_vaddr(insn) == io_pc)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_io,
+	if (qemu_plugin_insn_vaddr(insn) == pc)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, call,
 						       QEMU_PLUGIN_CB_NO_REGS,
 						       NULL);
 }
@@ -499,8 +416,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	for (i = 0; i < nr; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-		see_io(insn);
-		see_bit(insn);
+		see_call(insn, io_pc, on_io);
+		see_call(insn, sync_pc, on_sync);
 	}
 	if (seeing)
 		see_block(tb);
@@ -523,11 +440,16 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
 	for (i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "out=", 4))
 			out_path = strdup(argv[i] + 4);
+		else if (!strncmp(argv[i], "plan=", 5))
+			plan = fopen(argv[i] + 5, "r");
 		else if (!strncmp(argv[i], "io=", 3))
 			io_pc = strtoull(argv[i] + 3, NULL, 16);
+		else if (!strncmp(argv[i], "sync=", 5))
+			sync_pc = strtoull(argv[i] + 5, NULL, 16);
 	}
-	if (!out_path || !io_pc || strcmp(info->target_name, "x86_64")) {
-		fprintf(stderr, "lines: needs out=FILE, io=ADDRESS, and an x86-64 guest\n");
+	if (!out_path || !plan || !io_pc || !sync_pc ||
+	    strcmp(info->target_name, "x86_64")) {
+		fprintf(stderr, "lines: needs out=, plan=, io=, sync=, and an x86-64 guest\n");
 		return -1;
 	}
 	plugin = id;
