@@ -182,18 +182,11 @@ def db(name, args):
                 settings=BACKED, needs=("mkfs.ext4", "db_bench"))
 
 
-def postgres(name, args):
-    return Work(f"pg-{name}", args, where="pg", settings=BACKED,
-                needs=("mkfs.xfs", "setpriv", "postgres"))
-
-
 WORK = (
     db("fillseq", ""),
     db("readrandom", "--reads=3000"),
     db("multireadrandom", "--reads=3000 --batch_size=32"),
     db("readwhilewriting", "--reads=2000"),
-    postgres("scan", "1 -f /tmp/scan.sql"),
-    postgres("select", "500 -S"),
 )
 
 ALL = (*RAW, *LARGE, PHASES, LATER, *FILES, *WORK)

@@ -92,21 +92,6 @@ def libraries(path):
     return [f"{name}:{name.replace(LOADS + '/root', '')}" for name in found]
 
 
-def postgres_files():
-    """SRC:DST of PostgreSQL, which finds its files from where it is, and asks
-    for a directory of libraries."""
-    usr = LOADS + "/root/usr/"
-    programs = [path for name in ("postgres", "pg_ctl", "pgbench")
-                for path in glob.glob(f"{usr}lib/postgresql/*/bin/{name}")]
-    others = [path for name in ("lib/postgresql/*/lib/plpgsql.so",
-                                "share/postgresql/*/timezonesets")
-              for path in glob.glob(usr + name)]
-    return [LOADS + "/pgdata.tar:/pgdata.tar",
-            *(f"{path}:{path.replace(LOADS + '/root', '')}"
-              for path in programs + others),
-            *(pair for path in programs for pair in libraries(path))]
-
-
 def programs_of(cells):
     """What workloads run that the initramfs has not."""
     return dict.fromkeys(name for cell in cells if is_foreign(cell)
@@ -116,8 +101,7 @@ def programs_of(cells):
 def guest_files(modules, numbered):
     files = [*PARTS, *guest.into("/modules", *modules)]
     for program in programs_of(cell for _, cell in numbered):
-        files += (postgres_files() if program == "postgres" else
-                  with_libraries(program))
+        files += with_libraries(program)
     return tuple(dict.fromkeys(files))
 
 

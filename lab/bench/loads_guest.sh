@@ -10,7 +10,6 @@
 #   raw LEARN_MS MS PROGRAM...		until disk_rate has measured it
 #   files TYPE MB LEARN_MS MS PROGRAM...	likewise, on files of that size
 #   db BENCHMARKS OPTIONS...		db_bench on ext4, to its end
-#   pg COUNT OPTIONS...			pgbench on XFS, to its end
 #
 # "@" in the program's words becomes the disk, or the directory.
 
@@ -121,41 +120,4 @@ db()
 		if ($i == "micros/op") { us = $(i - 1); ops = $(i + 5) } }
 		END { printf "ops=%d us=%d", ops, us * ops }' /tmp/said)"
 	unmount
-}
-
-# as_nobody PROGRAM...: PostgreSQL refuses to be root's. By its path, since the
-# shell would prefer its own.
-as_nobody()
-{
-	program=$(echo /usr/lib/postgresql/*/bin/"$1")
-	shift
-	/bin/setpriv --reuid=65534 --clear-groups "$program" "$@"
-}
-
-make_cluster()
-{
-	make_files xfs || return 1
-	tar -C $FILES -xf /pgdata.tar
-	echo "SELECT sum(abalance) FROM pgbench_accounts" >/tmp/scan.sql
-	chown -R 65534 $FILES/pgdata
-	chmod 777 /tmp
-}
-
-# pg TRANSACTIONS OPTIONS...
-pg()
-{
-	count=$1
-	shift
-	make_cluster || return 1
-	forget xfs
-	as_nobody pg_ctl -w -s -D $FILES/pgdata -l /tmp/pg.log start >&2 &&
-		as_nobody pgbench -n -h /tmp -U postgres -t "$count" "$@" \
-			postgres >/tmp/said 2>&1 &&
-		echo "bytes=$(stat bytes) $(awk '
-			/transactions actually/ { split($NF, n, "/") }
-			/^tps = / { tps = $3 }
-			END { printf "ops=%d us=%d", n[1], n[1] * 1e6 / tps }
-			' /tmp/said)" &&
-		as_nobody pg_ctl -w -s -D $FILES/pgdata -m fast stop >&2 &&
-		unmount
 }

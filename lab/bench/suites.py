@@ -105,8 +105,8 @@ SUITES = {suite.name: suite for suite in (
           "with always or nomerges=2.",
           MODEL_NOTE + " A load is watched from outside, in the I/Os that its "
           "disk completes in a stretch of time; a file system's own count, "
-          "too. db- and pg- are operations per second, as db_bench and "
-          "pgbench say, and requests per 4K. adaptive learns for "
+          "too. db- are operations per second, as db_bench says, and requests "
+          "per 4K. adaptive learns for "
           f"{cells.LEARN_MS} ms of a real machine; doorbells and requests per "
           "I/O count these, too.", loads.make, details=loads.text,
           columns=("iops", "ratio", "requests_per_io", "doorbells_per_io")),

@@ -30,8 +30,8 @@ def record(said=None, **where):
     "bs=4k", "bs=16k", "bs=64k", "bs=128k", "submit=1 ", "submit=8 ",
     "submit=32 ", "submit=128 ", "complete_max=128", "numjobs=2", "numjobs=4",
     "read:-8k", "offset_increment=50%", "roundrobin", "thinktime=1ms",
-    "startdelay", "-R0", "-p1", "fsync", "fillseq", " -S", "readrandom",
-    "multireadrandom", "readwhilewriting", "scan.sql"])
+    "startdelay", "-R0", "-p1", "fsync", "fillseq", "readrandom",
+    "multireadrandom", "readwhilewriting"])
 def test_all_that_was_asked_for_is_somewhere(words):
     assert any(words in load.command_line + " " for load in foreign.ALL)
 
