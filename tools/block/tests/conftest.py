@@ -2,6 +2,7 @@
 """What the tests of our programs share; see fakehost.py."""
 import pytest
 
+import benchtree
 import fakehost
 from plugtools.core import disks, journal
 
@@ -17,3 +18,9 @@ def host(tmp_path, monkeypatch):
     for module in (disks, journal):
         monkeypatch.setattr(module, "write", made.kernel_write)
     return made
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """One with a disk and a fake of fio, for plugbench."""
+    return benchtree.Machine(tmp_path)

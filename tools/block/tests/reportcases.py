@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tests of plugbench's report share: records, and a directory."""
-import json
-import os
-import shutil
-import tempfile
-import unittest
-
-import faketree  # noqa: F401 pylint: disable=unused-import
+"""Records for the tests of plugbench's report."""
 from plugtools.report import summary
 
 NASTY = 'a`touch OWNED`% "q" \\ <b>&amp; {x}_y'
@@ -31,31 +24,6 @@ def runs(policy, values, **fields):
 
 def cell(records, policy, kernel="patched"):
     """The one cell of a policy."""
-    found = [one for one in summary.summarise(records)
-             if (one["policy"], one["kernel"]) == (policy, kernel)]
-    assert len(found) == 1
-    return found[0]
-
-
-class Scratch(unittest.TestCase):
-    """With a directory that goes away, and must hold what it should."""
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.dir)
-
-    def path(self, name):
-        """A file in the directory."""
-        return os.path.join(self.dir, name)
-
-    def write(self, name, content):
-        """Write text, or anything else as JSON."""
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(content if isinstance(content, str)
-                       else json.dumps(content))
-        return self.path(name)
-
-    def read(self, name):
-        """A file's text."""
-        with open(self.path(name), encoding="utf-8") as file:
-            return file.read()
+    found, = [one for one in summary.summarise(records)
+              if (one["policy"], one["kernel"]) == (policy, kernel)]
+    return found

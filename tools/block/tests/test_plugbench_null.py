@@ -1,238 +1,202 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugbench --null."""
+"""plugbench --null; as a program, it is plugbench with this configfs."""
 import os
+import pathlib
 import shutil
 import signal
+import sys
 import time
-import unittest
 
-from benchtree import FAKE_FIO, FAKE_PERF, QUEUE, SHORT, Case, finish
-from faketree import TOOLS
+import pytest
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+# pylint: disable=wrong-import-position
+from benchtree import FAKE_FIO, QUEUE, SHORT  # noqa: E402
+from fakehost import finish  # noqa: E402
+from plugtools.bench import nulldisk, plugbench  # noqa: E402
+from plugtools.core import system  # noqa: E402
+
+CONFIG = "/sys/kernel/config/nullb/plugnull"
 MODPROBE = """#!/bin/sh
 cd "$PLUGTOOLS_ROOT" || exit
 echo $* >>modprobe.log
 [ "$1" = -r ] || mkdir -p sys/module/null_blk
 """
-# plugbench, where a directory of configfs is a disk, once its power is on, and
-# goes with its files.
-NULL_TOOL = """
-import os, shutil, sys
-sys.path.insert(0, %r)
-sys.dont_write_bytecode = True
-from plugtools.bench import nulldisk, plugbench
-from plugtools.core.system import rooted
-write, rmdir = nulldisk.write, os.rmdir
-config = rooted("/sys/kernel/config/nullb/plugnull")
-disk = rooted("/sys/block/plugnull")
+REMOVE = os.rmdir
 
 
-def set_attribute(path, value):
-    write(path, value)
-    with open(rooted("/null.log"), "a") as log:
+def write(path, value):
+    """In configfs: a directory is a disk, once its power is on."""
+    system.write(path, value)
+    with open(system.rooted("/null.log"), "a", encoding="ascii") as log:
         print(os.path.basename(path), value, file=log)
-    if path == config + "/power":
-        shutil.copytree(rooted("/sys/block/nvme0n1"), disk)
-        open(rooted("/dev/plugnull"), "w").close()
+    if path == system.rooted(CONFIG + "/power"):
+        shutil.copytree(system.rooted("/sys/block/nvme0n1"),
+                        system.rooted("/sys/block/plugnull"))
+        pathlib.Path(system.rooted("/dev/plugnull")).touch()
 
 
-def remove(path, **more):
-    if path == config:
-        for name in os.listdir(config):
-            os.unlink(os.path.join(config, name))
-        shutil.rmtree(disk, ignore_errors=True)
-        if os.path.exists(rooted("/dev/plugnull")):
-            os.unlink(rooted("/dev/plugnull"))
-    rmdir(path, **more)
+def rmdir(path, **more):
+    """The disk goes, and the directory with its files."""
+    if path == system.rooted(CONFIG):
+        for file in pathlib.Path(path).iterdir():
+            file.unlink()
+        shutil.rmtree(system.rooted("/sys/block/plugnull"), ignore_errors=True)
+        pathlib.Path(system.rooted("/dev/plugnull")).unlink(missing_ok=True)
+    REMOVE(path, **more)
 
 
-nulldisk.write, os.rmdir = set_attribute, remove
-sys.exit(plugbench.main(sys.argv[1:]))
-"""
+@pytest.fixture
+def null(machine, monkeypatch):
+    """The machine, where null_blk is a module that is there."""
+    monkeypatch.setattr(nulldisk, "write", write)
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    machine.tool = __file__
+    machine.put("sys/module/null_blk/x")
+    machine.put("sys/kernel/config/nullb/features")
+    machine.program("fio", FAKE_FIO.replace("nvme0n1", "plugnull"))
+    machine.program("modprobe", MODPROBE)
+    # a virtual disk has no device, and null_blk no elevator by default
+    machine.remove("sys/block/nvme0n1/device")
+    machine.put(QUEUE + "scheduler", "[none] mq-deadline")
+    return machine
 
 
-class Null(Case):
-    """A disk of null_blk, made for the run."""
+def check_removed(machine):
+    """Neither the disk nor its directory."""
+    assert os.listdir(machine.path(CONFIG).parent) == ["features"]
+    assert not machine.path("dev/plugnull").exists()
 
-    CONFIG = "sys/kernel/config/nullb/"
 
-    def setUp(self):
-        super().setUp()
-        machine = self.machine
-        machine.put("null.py", NULL_TOOL % TOOLS)
-        machine.tool = machine.path("null.py")
-        machine.put("sys/module/null_blk/x", "")
-        machine.put(self.CONFIG + "features", "")
-        machine.program("fio", FAKE_FIO.replace("nvme0n1", "plugnull"))
-        # a virtual disk has no device, and null_blk no elevator by default
-        os.unlink(machine.path("sys/block/nvme0n1/device"))
-        machine.put(QUEUE + "scheduler", "[none] mq-deadline")
+def run(machine, *words, code=0):
+    """stdout and stderr together.  Whatever happens, the disk is gone."""
+    got, out, err = machine.run("--null", *SHORT, *words)
+    assert got == code, out + err
+    assert "Traceback" not in err
+    check_removed(machine)
+    return out + err
 
-    def unload(self):
-        """The driver is a module, and not there."""
-        shutil.rmtree(self.machine.path("sys/module"))
 
-    def null(self, *words, code=0):
-        """Run; stdout and stderr together. Whatever happens, it is gone."""
-        got, out, errors = self.machine.run("--null", *SHORT, *words)
-        self.assertEqual(got, code, out + errors)
-        self.assertNotIn("Traceback", errors)
-        self.check_removed()
-        return out + errors
+def test_policies(null):
+    """All on offer, and nomerges2, on that disk."""
+    run(null)
+    assert [(one["policy"], one["nomerges"]) for one in null.timed()] == [
+        ("always", "0"), ("never", "0"), ("seq-small", "0"),
+        ("adaptive", "0"), ("always", "2")]
+    assert {one["--filename"] for one in null.log()} == {
+        str(null.path("dev/plugnull"))}
+    assert {(one["profile"], one["kernel"]) for one in
+            null.records("plugnull")} == {("null", "patched")}
+    log = null.get("null.log").splitlines()
+    assert {"irqmode 0", "poll_queues 0", "hw_queue_depth 1023"} < set(log)
+    assert log[-1] == "power 1"
 
-    def check_removed(self):
-        """Neither the disk nor its directory."""
-        self.assertEqual(os.listdir(self.machine.path(self.CONFIG)),
-                         ["features"])
-        self.assertFalse(os.path.exists(self.machine.path("dev/plugnull")))
 
-    def test_policies(self):
-        """All on offer, and nomerges2, on that disk."""
-        self.null("--repeat", "1")
-        self.assertEqual(
-            [(one["policy"], one["nomerges"]) for one in self.machine.timed()],
-            [("always", "0"), ("never", "0"), ("seq-small", "0"),
-             ("adaptive", "0"), ("always", "2")])
-        for one in self.machine.log():
-            self.assertEqual(one["--filename"],
-                             self.machine.path("dev/plugnull"))
-        self.assertEqual({(one["profile"], one["kernel"]) for one in
-                          self.machine.records("plugnull")},
-                         {("null", "patched")})
+def test_unpatched(null):
+    """A kernel without the series can be compared with itself."""
+    null.remove(QUEUE + "plug_policy")
+    assert "no plug_policy" in run(null)
+    assert [(one["kernel"], one["policy"]) for one in
+            null.records("plugnull")] == [
+        ("unpatched", "always"), ("unpatched", "nomerges2")]
 
-    def test_attributes(self):
-        """Set before the power."""
-        self.null("--repeat", "1")
-        log = self.machine.get("null.log").splitlines()
-        self.assertIn("irqmode 0", log)
-        self.assertIn("poll_queues 0", log)
-        self.assertIn("hw_queue_depth 1023", log)
-        self.assertEqual(log[-1], "power 1")
 
-    def test_cache_misses(self):
-        """Counted, shown, or said not to be there."""
-        self.machine.program("perf", FAKE_PERF)
-        text = self.null("--repeat", "1", "--verbose")
-        self.assertIn("cache_misses_per_io", text)
-        for one in self.machine.records("plugnull"):
-            self.assertEqual(one["cache_misses_per_io"], 7000)
-        self.machine.put("perf.cannot", "cycles\ncache-misses")
-        self.assertIn("cannot count here: cycles, cache-misses",
-                      self.null("--repeat", "1"))
+def test_fio_fails(null):
+    null.put("fio.fail")
+    run(null, code=1)
 
-    def test_unpatched(self):
-        """A kernel without the series can be compared with itself."""
-        os.unlink(self.machine.path(QUEUE + "plug_policy"))
-        text = self.null("--repeat", "1")
-        self.assertIn("no plug_policy", text)
-        self.assertEqual(
-            [(one["kernel"], one["policy"])
-             for one in self.machine.records("plugnull")],
-            [("unpatched", "always"), ("unpatched", "nomerges2")])
 
-    def test_failure(self):
-        """Of fio, and of an attribute."""
-        self.machine.put("fio.fail", "")
-        self.null(code=1)
-        self.machine.put("null.py", NULL_TOOL.replace(
-            "    write(path, value)", "    write(path + '/x', value)")
-            % TOOLS)
-        self.assertIn("size/x", self.null(code=1))
+def test_attribute_fails(null, monkeypatch):
+    monkeypatch.setattr(nulldisk, "write",
+                        lambda path, value: write(path + "/x", value))
+    assert "size/x" in run(null, code=1)
 
-    def test_signals(self):
-        """One, and one who cannot wait."""
-        for numbers in ([signal.SIGTERM], [signal.SIGHUP],
-                        [signal.SIGINT, signal.SIGINT]):
-            self.machine.put("fio.sleep", "")
-            self.machine.put("fio.pids", "")
-            with self.machine.start("--null", *SHORT) as process:
-                while not self.machine.get("fio.pids"):
-                    time.sleep(0.05)
-                for number in numbers:
-                    process.send_signal(number)
-                    time.sleep(0.05)
-                out, errors = finish(process)
-            self.assertEqual(process.returncode, 130, out + errors)
-            self.check_removed()
 
-    def test_killed(self):
-        """By SIGKILL: its guard removes the disk."""
-        self.machine.put("fio.sleep", "")
-        with self.machine.start("--null", *SHORT) as process:
-            self.wait_for("fio.pids")
-            process.kill()
-            finish(process)
-        self.check_gone(*self.machine.get("fio.pids").split())
-        self.check_removed()
+@pytest.mark.parametrize("numbers, code", [
+    ([signal.SIGTERM], 130), ([signal.SIGHUP], 130), ([signal.SIGKILL], -9),
+    ([signal.SIGINT, signal.SIGINT], 130)])
+def test_signals(null, numbers, code):
+    """One, one who cannot wait, and SIGKILL: its guard removes the disk."""
+    null.put("fio.sleep")
+    with null.begin("--null", *SHORT) as process:
+        null.wait_for("fio.pids")
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(0.05)
+        got, out, err = finish(process)
+    assert got == code, out + err
+    null.check_gone(*null.get("fio.pids").split())
+    check_removed(null)
 
-    def test_refused(self):
-        """Each with what would help."""
-        os.rename(self.machine.path("sys/module"),
-                  self.machine.path("sys/modules"))
-        self.assertIn("CONFIG_BLK_DEV_NULL_BLK", self.null(code=1))
-        self.machine.program("modprobe", "#!/bin/sh\necho boom >&2; exit 1")
-        self.assertIn("boom", self.null(code=1))
-        os.rename(self.machine.path("sys/modules"),
-                  self.machine.path("sys/module"))
-        os.mkdir(self.machine.path(self.CONFIG + "plugnull"))
-        got, out, errors = self.machine.run("--null", *SHORT)
-        self.assertEqual(got, 1, out + errors)
-        self.assertIn("no plugbench has it", errors)
-        shutil.rmtree(self.machine.path(self.CONFIG))
-        self.assertIn("mount -t configfs",
-                      self.machine.run("--null", *SHORT)[2])
 
-    def test_module(self):
-        """Loaded without disks of its own, and unloaded."""
-        self.unload()
-        self.machine.program("modprobe", MODPROBE)
-        self.null("--repeat", "1")
-        self.assertEqual(self.machine.get("modprobe.log"),
-                         "null_blk nr_devices=0\n-r null_blk")
+def test_no_null_blk(null):
+    """Each with what would help."""
+    null.remove("sys/module")
+    null.program("modprobe", "#!/bin/sh\necho boom >&2; exit 1")
+    text = run(null, code=1)
+    assert "CONFIG_BLK_DEV_NULL_BLK" in text and "boom" in text
+    null.remove("bin/modprobe")
+    assert "CONFIG_BLK_DEV_NULL_BLK" in run(null, code=1)
 
-    def test_plan_only(self):
-        """Neither is anything loaded nor a disk made, nor a file locked."""
-        self.unload()
-        self.machine.program("modprobe", MODPROBE)
-        for more in ["--dry-run"], ["--showcmd"]:
-            before = self.machine.snapshot()
-            got, out, errors = self.machine.run("--null", *SHORT, *more)
-            self.assertEqual((got, errors), (0, ""), out)
-            self.assertEqual(self.machine.snapshot(), before)
-            self.assertIn("/dev/plugnull", out)
-        self.machine.put("x.json/y", "")
-        self.assertIn("cannot write ./x.json", self.null(
-            "--dry-run", "--json", "./x.json", code=1))
 
-    def test_signal_meanwhile(self):
-        """One that comes while it is being removed: all is removed, and what
-        was measured is there."""
-        self.unload()
-        log = self.machine.path("modprobe.log")
-        self.machine.program("modprobe", MODPROBE +
-                             "sleep 1\necho done >>modprobe.log\n")
-        with self.machine.start("--null", "--policies", "always",
-                                *SHORT) as process:
-            for _ in range(200):
-                if os.path.exists(log) and "-r" in self.machine.get(log):
-                    break
-                time.sleep(0.05)
-            process.send_signal(signal.SIGTERM)
-            out, errors = finish(process)
-        self.assertEqual(process.returncode, 130, out + errors)
-        self.assertIn("1 whole round is in", errors)
-        self.assertEqual(self.machine.get(log).count("done"), 2)
-        self.check_removed()
+def test_configfs(null):
+    """A disk that is there already, and none mounted."""
+    null.path(CONFIG).mkdir()
+    code, _, err = null.run("--null", *SHORT)
+    assert code == 1 and "no plugbench has it" in err
+    null.remove("sys/kernel/config/nullb")
+    assert "mount -t configfs" in null.run("--null", *SHORT).err
 
-    def test_options(self):
-        """Not with a disk, and it only reads."""
-        for words, says in ((["/dev/nvme0n1", "--null"], "either"),
-                            (["--null", "--write"], "no --write")):
-            got, _, errors = self.machine.run(*words)
-            self.assertEqual(got, 2)
-            self.assertIn(says, errors)
+
+def test_module(null):
+    """Loaded without disks of its own, and unloaded."""
+    null.remove("sys/module")
+    run(null, "--policies", "always")
+    assert null.get("modprobe.log") == "null_blk nr_devices=0\n-r null_blk"
+
+
+def test_plan_only(null):
+    """Neither is anything loaded nor a disk made, nor a file locked."""
+    null.remove("sys/module")
+    for more in "--dry-run", "--showcmd":
+        before = null.snapshot()
+        got, out, err = null.run("--null", *SHORT, more)
+        assert (got, err) == (0, ""), out
+        assert null.snapshot() == before
+        assert "/dev/plugnull" in out
+    null.put("x.json/y")
+    assert "cannot write ./x.json" in run(null, "--dry-run", "--json",
+                                          "./x.json", code=1)
+
+
+def test_signal_meanwhile(null):
+    """One that comes while it is being removed: all is removed, and what
+    was measured is there."""
+    null.remove("sys/module")
+    null.program("modprobe", MODPROBE.replace(
+        "[ ", 'if [ "$1" = -r ]; then echo x >removing; sleep 1; fi\n[ ') +
+        "echo done >>modprobe.log\n")
+    with null.begin("--null", "--policies", "always", *SHORT) as process:
+        null.wait_for("removing")
+        process.send_signal(signal.SIGTERM)
+        code, out, err = finish(process)
+    assert code == 130, out + err
+    assert "1 whole round is in" in err
+    assert null.get("modprobe.log").count("done") == 2
+    check_removed(null)
+
+
+@pytest.mark.parametrize("words, says", [
+    (["/dev/nvme0n1", "--null"], "either"), (["--null", "--write"],
+                                             "no --write")])
+def test_options(null, words, says):
+    """Not with a disk, and it only reads."""
+    null.check_untouched(*words, says=says)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    nulldisk.write, os.rmdir = write, rmdir
+    sys.exit(plugbench.main())

@@ -1,270 +1,223 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugbench: whatever happens, all is as before."""
+"""plugbench: however it ends, settings are as before and nothing runs."""
 import json
 import os
+import pathlib
 import signal
 import time
-import unittest
 
-from benchtree import FAKE_FIO, FIO_JSON, QUEUE, SHORT, Case, finish, state_of
+import pytest
 
-class Restore(Case):
-    """Whatever happens, settings are as before and nothing runs."""
+from benchtree import FAKE_FIO, FIO_JSON, QUEUE, SHORT
+from fakehost import finish, state_of, wait_until
 
-    def test_success(self):
-        """During the runs they are what the measurement needs."""
-        self.bench()
-        self.check_restored()
-        log = self.machine.log()
-        self.assertEqual({one["iostats"] for one in log}, {"1"})
-        self.assertEqual([(one["policy"], one["nomerges"])
-                          for one in log[:10:2]],
-                         [("always", "0"), ("never", "0"), ("seq-small", "0"),
-                          ("adaptive", "0"), ("always", "2")])
-        self.assertEqual([one["policy"] for one in log[::2]],
-                         [one["policy"] for one in log[1::2]])
-
-    def test_fio_fails(self):
-        """With what fio said."""
-        self.machine.put("fio.fail", "")
-        text = self.bench(code=1)
-        self.assertIn("exit code 1", text)
-        self.assertIn("fio: boom", text)
-        self.check_restored()
-
-    def test_fio_prints_nonsense(self):
-        """An exit code of 0 is not enough."""
-        self.machine.put("fio.json", "{ nonsense")
-        self.assertIn("fio failed", self.bench(code=1))
-        self.check_restored()
-
-    def test_fio_reports_an_error(self):
-        """An I/O error in the JSON."""
-        told = json.loads(json.dumps(FIO_JSON))
-        told["jobs"][0]["error"] = 5
-        self.machine.put("fio.json", json.dumps(told))
-        self.assertIn("fio failed", self.bench(code=1))
-        self.check_restored()
-
-    def interrupt(self, *numbers, deaf=False):
-        """Send signals while fio runs."""
-        self.machine.put("fio.sleep", "")
-        if deaf:
-            self.machine.put("fio.deaf", "")
-        with self.machine.start("/dev/nvme0n1", *SHORT) as process:
-            self.wait_for("fio.pids")
-            for number in numbers:
-                process.send_signal(number)
-                time.sleep(0.3)
-            out, errors = finish(process)
-        self.assertEqual(process.returncode, 130, out + errors)
-        self.assertIn("interrupted by " + numbers[0].name, errors)
-        self.assertNotIn("Traceback", errors)
-        self.check_restored()
-        self.assertFalse(os.path.exists(
-            self.machine.path("plugbench-nvme0n1.json")))
-        self.check_gone(*self.machine.get("fio.pids").split())
-
-    def test_sigint(self):
-        """Ctrl-C."""
-        self.interrupt(signal.SIGINT)
-
-    def test_sigterm(self):
-        """kill."""
-        self.interrupt(signal.SIGTERM)
-
-    def test_sighup(self):
-        """The terminal went."""
-        self.interrupt(signal.SIGHUP)
-
-    def test_before_the_runs(self):
-        """During the checks, here in nvme-cli: the same exit code."""
-        self.machine.program("nvme", "#!/bin/sh\n"
-                             "echo >$PLUGTOOLS_ROOT/started\nsleep 2\n")
-        before = self.machine.snapshot()
-        with self.machine.start("/dev/nvme0n1", *SHORT) as process:
-            while not os.path.exists(self.machine.path("started")):
-                time.sleep(0.02)
-            process.send_signal(signal.SIGTERM)
-            out, errors = finish(process)
-        self.assertEqual(process.returncode, 130, out + errors)
-        os.unlink(self.machine.path("started"))
-        self.assertEqual(self.machine.snapshot(), before)
-
-    def test_impatient(self):
-        """More signals, and an fio that does not listen to SIGTERM."""
-        self.interrupt(signal.SIGINT, signal.SIGINT, signal.SIGTERM,
-                       deaf=True)
+RESULT = "plugbench-nvme0n1.json"
 
 
-class Rounds(Case):
-    """What whole rounds measured is kept, however it ends."""
+def start(machine, *words, **options):
+    """plugbench with an fio that does not end."""
+    machine.put("fio.sleep")
+    process = machine.begin("/dev/nvme0n1", *SHORT, *words, **options)
+    machine.wait_for("fio.pids")
+    return process
 
-    WORDS = ["/dev/nvme0n1", *SHORT, "--policies", "always,never",
-             "--repeat", "5"]
 
-    def setUp(self):
-        super().setUp()
-        # the first run of the second round does not end by itself
-        self.machine.program("fio", FAKE_FIO.replace(
-            "if [ -f fio.sleep ]", '[ "$(grep -c . fio.log)" = 5 ] && '
-            "echo >fio.sleep\nif [ -f fio.sleep ]"))
+def test_success(machine):
+    """During the runs they are what the measurement needs."""
+    machine.bench()
+    machine.check_restored()
+    assert [(one["policy"], one["nomerges"], one["iostats"])
+            for one in machine.log()] == [
+        (policy, merges, "1") for policy, merges in (
+            ("always", "0"), ("never", "0"), ("seq-small", "0"),
+            ("adaptive", "0"), ("always", "2")) for _ in range(2)]
 
-    def end(self, number):
-        """plugbench ended by a signal in the second round: its exit code and
-        what it printed."""
-        with self.machine.start(*self.WORDS) as process:
-            self.wait_for("fio.pids")
+
+@pytest.mark.parametrize("path, text, says", [
+    ("fio.fail", "", "fio failed with exit code 1 on rand4k-s32: fio: boom"),
+    ("fio.json", "{ nonsense", "fio failed"),
+    ("fio.json", json.dumps({"jobs": [dict(FIO_JSON["jobs"][0], error=5)]}),
+     "fio failed")])
+def test_fio_fails(machine, path, text, says):
+    """An exit code of 0 is not enough."""
+    machine.put(path, text)
+    assert says in machine.bench(code=1)
+    machine.check_restored()
+
+
+@pytest.mark.parametrize("numbers", [
+    [signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP],
+    [signal.SIGINT, signal.SIGINT, signal.SIGTERM]])
+def test_signals(machine, numbers):
+    """One; and more, with an fio that does not listen to SIGTERM."""
+    if len(numbers) > 1:
+        machine.put("fio.deaf")
+    with start(machine) as process:
+        for number in numbers:
             process.send_signal(number)
-            out, errors = finish(process)
-        self.check_gone(*self.machine.get("fio.pids").split())
-        self.assertEqual({(one["run"], one["policy"])
-                          for one in self.machine.records()},
-                         {(0, "always"), (0, "never")})
-        return process.returncode, out, errors
-
-    def test_interrupted(self):
-        """Reported as if no more had been asked for."""
-        code, out, errors = self.end(signal.SIGINT)
-        self.assertEqual(code, 130, out + errors)
-        self.assertIn("interrupted by SIGINT; 1 whole round is in ./plugbench-"
-                      "nvme0n1.json", errors)
-        self.assertIn("Verdict:", out)
-        self.assertIn("interrupted by SIGINT: 1 of 5 rounds",
-                      self.machine.get("plugbench-nvme0n1.json"))
-        self.check_restored()
-
-    def test_killed(self):
-        """The file is written after each round."""
-        self.assertEqual(self.end(signal.SIGKILL)[0], -signal.SIGKILL)
-        self.assertIn("not finished: 1 of 5 rounds",
-                      self.machine.get("plugbench-nvme0n1.json"))
-
-    def test_failure(self):
-        """An error of a later round."""
-        self.machine.program("fio", FAKE_FIO.replace(
-            "if [ -f fio.fail ]", '[ "$(grep -c . fio.log)" = 5 ] && '
-            "echo >fio.fail\nif [ -f fio.fail ]"))
-        got, _, errors = self.machine.run(*self.WORDS)
-        self.assertEqual(got, 1)
-        self.assertIn("boom", errors)
-        self.assertIn("1 whole round is in ./plugbench-nvme0n1.json", errors)
-        self.assertEqual(len(self.machine.records()), 2)
+            time.sleep(0.1)
+        code, out, err = finish(process)
+    assert code == 130, out + err
+    assert f"interrupted by {numbers[0].name}" in err
+    assert "Traceback" not in err
+    machine.check_restored()
+    assert not machine.path(RESULT).exists()
+    machine.check_gone(*machine.get("fio.pids").split())
 
 
-class Killed(Case):
-    """SIGKILL, which nobody can catch."""
-
-    def setUp(self):
-        super().setUp()
-        self.machine.put("fio.sleep", "")
-
-    def kill(self, guard=True):
-        """Kill it while fio runs; without its guard if so wished."""
-        with self.machine.start("/dev/nvme0n1", *SHORT) as process:
-            self.wait_for("fio.pids")
-            fio = self.machine.get("fio.pids").split()
-            with open("/proc/%d/task/%d/children" % (process.pid,
-                                                     process.pid),
-                      encoding="ascii") as file:
-                guards = set(file.read().split()) - set(fio)
-            self.assertEqual(len(guards), 1)
-            if not guard:
-                os.kill(int(guards.pop()), signal.SIGKILL)
-            process.send_signal(signal.SIGKILL)
-            out, errors = finish(process)
-        os.unlink(self.machine.path("fio.sleep"))
-        return fio, out + errors
-
-    def journals(self):
-        """Journals that are there."""
-        return [name for name in os.listdir(self.machine.path(
-            "run/plug-policy")) if name.endswith(".journal")]
-
-    def test_guard(self):
-        """It ends fio and puts the settings back at once, and says so."""
-        fio, text = self.kill()
-        self.check_gone(*fio)
-        self.check_restored()
-        self.assertEqual(self.journals(), [])
-        self.assertIn("was killed; putting back what it left", text)
-
-    def left(self):
-        """What is there if the guard dies, too."""
-        fio, _ = self.kill(guard=False)
-        self.assertNotEqual(state_of(fio[0]), "")
-        self.assertEqual(self.machine.get(QUEUE + "scheduler"), "none")
-        self.assertEqual(self.journals(), ["nvme0n1.journal"])
-        return fio
-
-    def test_restore(self):
-        """On request: fio is ended and all is put back."""
-        fio = self.left()
-        code, out, errors = self.machine.run("--restore")
-        self.assertEqual(code, 0, out + errors)
-        self.check_gone(*fio)
-        self.check_restored()
-        self.assertIn("scheduler is mq-deadline again", out)
-        self.assertIn("process %s was ended" % fio[0], out)
-        self.assertEqual(self.machine.run("--restore")[1],
-                         "nothing to put back\n")
-
-    def test_next_start(self):
-        """By itself, before anything is measured; all is as at first."""
-        fio = self.left()
-        text = self.bench("--policies", "nomerges2", "--keep-scheduler")
-        self.check_gone(*fio)
-        self.assertEqual([self.machine.get(QUEUE + name) for name in (
-            "plug_policy", "scheduler", "nomerges", "iostats")],
-                         ["seq-small", "mq-deadline", "1", "0"])
-        self.assertIn("was killed; putting back", text)
-        self.assertIn("scheduler mq-deadline is kept", text)
-
-    def test_bad_input(self):
-        """Refused before anything is put back."""
-        fio = self.left()
-        got, _, errors = self.machine.run("/dev/nvme0n1", "--policies", "x")
-        self.assertEqual(got, 2, errors)
-        self.assertEqual(self.machine.get(QUEUE + "scheduler"), "none")
-        self.machine.run("--restore")
-        self.check_gone(*fio)
+def test_before_the_runs(machine):
+    """During the checks, here in nvme-cli: the same exit code."""
+    machine.program("nvme", "#!/bin/sh\necho x >$PLUGTOOLS_ROOT/started\n"
+                    "sleep 1\n")
+    before = machine.snapshot()
+    with machine.begin("/dev/nvme0n1", *SHORT) as process:
+        machine.wait_for("started")
+        process.send_signal(signal.SIGTERM)
+        code, out, err = finish(process)
+    assert code == 130, out + err
+    machine.remove("started")
+    assert machine.snapshot() == before
 
 
-class Meanwhile(Case):
-    """Others, and the terminal, while fio runs."""
+# --- rounds: what is whole is kept -----------------------------------------
 
-    def start(self, **more):
-        """plugbench with an fio that does not end."""
-        self.machine.put("fio.sleep", "")
-        process = self.machine.start("/dev/nvme0n1", *SHORT, **more)
-        self.wait_for("fio.pids")
-        return process
-
-    def test_second(self):
-        """Refused, with who is at work; --restore leaves it alone."""
-        with self.start() as process:
-            code, _, errors = self.machine.run("/dev/nvme0n1", *SHORT)
-            self.assertEqual(self.machine.run("--restore")[1],
-                             "nothing to put back\n")
-            self.assertEqual(self.machine.get(QUEUE + "scheduler"), "none")
-            process.send_signal(signal.SIGINT)
-            finish(process)
-        self.assertEqual(code, 1)
-        self.assertIn("nvme0n1 is being worked on by plugbench (process %d)"
-                      % process.pid, errors)
-        self.check_restored()
-
-    def test_closed_terminal(self):
-        """A hangup, after which nothing can be printed any more."""
-        terminal, end = os.openpty()
-        with self.start(terminal=end) as process:
-            os.close(end)
-            os.close(terminal)
-            self.assertEqual(process.wait(30), 130)
-        self.check_restored()
-        self.check_gone(*self.machine.get("fio.pids").split())
+ROUNDS = ["--policies", "always,never", "--repeat", "5"]
 
 
-if __name__ == "__main__":
-    unittest.main()
+def second_round(machine, flag):
+    """Its first run is as the flag says."""
+    machine.program("fio", FAKE_FIO.replace(
+        f"if [ -f {flag} ]", '[ "$(grep -c . fio.log)" = 5 ] && '
+        f"echo >{flag}\nif [ -f {flag} ]"))
+
+
+def check_kept(machine):
+    assert {(one["run"], one["policy"]) for one in machine.records()} == {
+        (0, "always"), (0, "never")}
+
+
+@pytest.mark.parametrize("number, code, says", [
+    (signal.SIGINT, 130, "interrupted by SIGINT: 1 of 5 rounds"),
+    (signal.SIGKILL, -9, "not finished: 1 of 5 rounds")])
+def test_ended_in_the_second_round(machine, number, code, says):
+    """Reported as if no more had been asked for; if it is killed, there is
+    the file."""
+    second_round(machine, "fio.sleep")
+    with machine.begin("/dev/nvme0n1", *SHORT, *ROUNDS) as process:
+        machine.wait_for("fio.pids")
+        process.send_signal(number)
+        got, out, err = finish(process)
+    assert got == code, out + err
+    machine.check_gone(*machine.get("fio.pids").split())
+    check_kept(machine)
+    assert says in machine.get(RESULT)
+    if code == 130:
+        assert f"interrupted by SIGINT; 1 whole round is in ./{RESULT}" in err
+        assert "Verdict:" in out
+        machine.check_restored()
+
+
+def test_failure_in_the_second_round(machine):
+    second_round(machine, "fio.fail")
+    text = machine.bench(*ROUNDS, code=1)
+    assert "boom" in text and f"1 whole round is in ./{RESULT}" in text
+    check_kept(machine)
+
+
+# --- SIGKILL, which nobody can catch ---------------------------------------
+
+def kill(machine, guard=True):
+    """It while fio runs, and its guard, if that is so wished: fio's processes
+    and what was printed."""
+    with start(machine) as process:
+        fio = machine.get("fio.pids").split()
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/"
+                                "children").read_text("ascii")
+        other, = set(children.split()) - set(fio)
+        if not guard:
+            os.kill(int(other), signal.SIGKILL)
+        process.kill()
+        _, out, err = finish(process)
+    machine.remove("fio.sleep")
+    return fio, out + err
+
+
+def journals(machine):
+    return [path.name for path in
+            machine.path("run/plug-policy").glob("*.journal")]
+
+
+def test_guard(machine):
+    """It ends fio and puts the settings back at once, and says so."""
+    fio, text = kill(machine)
+    machine.check_gone(*fio)
+    wait_until(lambda: not journals(machine))
+    machine.check_restored()
+    assert "was killed; putting back what it left" in text
+
+
+@pytest.fixture
+def left(machine):
+    """What is there if the guard dies, too: fio's processes."""
+    fio, _ = kill(machine, guard=False)
+    assert state_of(fio[0])
+    assert machine.get(QUEUE + "scheduler") == "none"
+    assert journals(machine) == ["nvme0n1.journal"]
+    return fio
+
+
+def test_restore(machine, left):
+    """On request: fio is ended and all is put back."""
+    code, out, err = machine.run("--restore")
+    assert code == 0, out + err
+    machine.check_gone(*left)
+    machine.check_restored()
+    assert "scheduler is mq-deadline again" in out
+    assert f"process {left[0]} was ended" in out
+    assert machine.run("--restore").out == "nothing to put back\n"
+
+
+def test_next_start(machine, left):
+    """By itself, before anything is measured; all is as at first."""
+    text = machine.bench("--policies", "nomerges2", "--keep-scheduler")
+    machine.check_gone(*left)
+    assert [machine.get(QUEUE + name) for name in (
+        "plug_policy", "scheduler", "nomerges", "iostats")] == [
+            "seq-small", "mq-deadline", "1", "0"]
+    assert "was killed; putting back" in text
+    assert "scheduler mq-deadline is kept" in text
+
+
+def test_bad_input(machine, left):
+    """Refused before anything is put back."""
+    assert machine.run("/dev/nvme0n1", "--policies", "x").code == 2
+    assert machine.get(QUEUE + "scheduler") == "none"
+    machine.run("--restore")
+    machine.check_gone(*left)
+
+
+# --- others, and the terminal ----------------------------------------------
+
+def test_second(machine):
+    """Refused, with who is at work; --restore leaves it alone."""
+    with start(machine) as process:
+        code, _, err = machine.run("/dev/nvme0n1", *SHORT)
+        assert machine.run("--restore").out == "nothing to put back\n"
+        assert machine.get(QUEUE + "scheduler") == "none"
+        process.send_signal(signal.SIGINT)
+        finish(process)
+    assert code == 1
+    assert "nvme0n1 is being worked on by plugbench (process " \
+        f"{process.pid})" in err
+    machine.check_restored()
+
+
+def test_closed_terminal(machine):
+    """A hangup, after which nothing can be printed any more."""
+    terminal, end = os.openpty()
+    with start(machine, terminal=end) as process:
+        os.close(end)
+        os.close(terminal)
+        assert process.wait(60) == 130
+    machine.check_restored()
+    machine.check_gone(*machine.get("fio.pids").split())

@@ -1,131 +1,95 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugbench on heads of NVMe multipath, dm and md."""
-import os
+"""plugbench on heads of NVMe multipath, dm and md."""
 import shutil
-import unittest
 
-from benchtree import FAKE_FIO, FILES, QUEUE, SHORT, Case, active
+import pytest
 
-SETTINGS = ("plug_policy", "scheduler", "nomerges", "iostats", "nr_requests",
-            "iosched/read_expire")
+from benchtree import FAKE_FIO, QUEUE, SHORT, active
+
+LEGS = ("nvme0c0n1", "nvme0c1n1")
+# logs what is set on the second leg
+ON_LEG = FAKE_FIO.replace("q=sys/block/nvme0n1", "q=sys/block/nvme0c1n1")
 
 
-class Stack(Case):
+@pytest.fixture
+def stack(machine):
     """Settings are those of the legs; fio runs on top."""
-
-    def setUp(self):
-        super().setUp()
-        block = self.machine.path("sys/block")
-        for name in ("nvme0c0n1", "nvme0c1n1"):
-            shutil.copytree(block + "/nvme0n1", "%s/%s" % (block, name),
-                            symlinks=True)
-            shutil.rmtree("%s/%s/nvme0n1p1" % (block, name))
-        for name in ("mq", "queue"):
-            shutil.rmtree(block + "/nvme0n1/" + name)
-        self.machine.put(QUEUE + "io_poll", "1")
-        # logs what is set on the second leg, and names the first's
-        self.machine.program("fio", FAKE_FIO.replace(
-            "q=sys/block/nvme0n1", "q=sys/block/nvme0c1n1"))
-
-    def queue(self, leg, name):
-        """A setting of a leg."""
-        return active(self.machine.get(
-            QUEUE.replace("nvme0n1", leg) + name))
-
-    def check_restored(self):
-        """All legs are as at first."""
-        for leg in ("nvme0c0n1", "nvme0c1n1"):
-            for name in SETTINGS:
-                self.assertEqual(self.queue(leg, name),
-                                 active(FILES[QUEUE + name]), leg + name)
-
-    def test_head(self):
-        """All policies, on top, and all is put back."""
-        text = self.bench()
-        self.assertEqual([(one["policy"], one["scheduler"])
-                          for one in self.machine.log()[::2]],
-                         [("always", "none"), ("never", "none"),
-                          ("seq-small", "none"), ("adaptive", "none"),
-                          ("always", "none")])
-        for one in self.machine.log():
-            self.assertEqual(one["--filename"],
-                             self.machine.path("dev/nvme0n1"))
-            self.assertNotIn("--hipri", one)
-        self.assertIn("settings:  of nvme0c0n1, nvme0c1n1", text)
-        self.assertIn("nvme0c1n1: scheduler mq-deadline makes", text)
-        self.check_restored()
-
-    def test_all_legs(self):
-        """The first one is set as well."""
-        self.machine.program("fio", FAKE_FIO.replace(
-            "q=sys/block/nvme0n1", "q=sys/block/nvme0c0n1"))
-        self.bench("--policies", "never")
-        self.assertEqual({one["policy"] for one in self.machine.log()},
-                         {"never"})
-        self.check_restored()
-
-    def test_requests(self):
-        """Those of all legs count: here 500 of one, 500 of the other."""
-        stat = "sys/block/nvme0c0n1/stat"
-        self.machine.program("fio", FAKE_FIO.replace(
-            "q=sys/block/nvme0n1", "q=sys/block/nvme0c1n1").replace(
-                "block/nvme0n1/stat", "block/nvme0c1n1/stat").replace(
-                    "cat fio.json", 'read -r r rest <%s\necho "$((r + 500)) '
-                    '$rest" >%s\ncat fio.json' % (stat, stat)))
-        self.bench("--policies", "never")
-        self.assertEqual(self.machine.records()[0]["requests_per_io"], 1)
-
-    def test_fails(self):
-        """Put back on all legs."""
-        self.machine.put("fio.fail", "")
-        self.bench(code=1)
-        self.check_restored()
-
-    def test_leg_vanishes(self):
-        """Its name is said; the other leg is put back."""
-        self.machine.put("fio.vanish", "")
-        self.machine.program("fio", FAKE_FIO.replace(
-            "q=sys/block/nvme0n1", "q=sys/block/nvme0c1n1").replace(
-                "rm -rf sys/block/nvme0n1", "rm -rf sys/block/nvme0c0n1"))
-        self.assertIn("nvme0c0n1 has vanished", self.bench(code=1))
-        self.assertEqual(self.queue("nvme0c1n1", "scheduler"), "mq-deadline")
-
-    def test_leg_without_knob(self):
-        """Refused with its name."""
-        knob = QUEUE.replace("nvme0n1", "nvme0c1n1") + "plug_policy"
-        os.unlink(self.machine.path(knob))
-        self.check_untouched("/dev/nvme0n1", *SHORT, code=1,
-                             says="nvme0c1n1 below nvme0n1 has no plug_pol")
-
-    def test_hidden_path(self):
-        """It has no node; the head has."""
-        self.check_untouched("/dev/nvme0c1n1", code=2,
-                             says="the disk above it, /dev/nvme0n1")
-
-    def test_nothing_below(self):
-        """A bio-based disk whose legs cannot be seen."""
-        for name in ("nvme0c0n1", "nvme0c1n1"):
-            shutil.rmtree(self.machine.path("sys/block/" + name))
-        self.check_untouched("/dev/nvme0n1", code=1,
-                             says="no disk below it is to be seen")
-
-    def test_md(self):
-        """On a partition of one disk, and another: the whole disks."""
-        self.machine.put("sys/block/md0/md/level", "raid0")
-        self.machine.put("sys/block/md0/slaves/nvme0c0n1/x", "")
-        self.machine.put("sys/block/md0/slaves/nvme0c1n1p1/x", "")
-        self.machine.put("sys/block/nvme0c1n1/nvme0c1n1p1/partition", "1")
-        self.machine.put("dev/md0", "")
-        self.machine.put("dev/nvme0c1n1p1", "")
-        code, out, errors = self.machine.run("/dev/md0", *SHORT)
-        self.assertEqual(code, 0, out + errors)
-        self.assertIn("disk: md0 (raid0)", out)
-        self.assertEqual([one["policy"] for one in self.machine.log()[::2]],
-                         ["always", "never", "seq-small", "adaptive",
-                          "always"])
-        self.check_restored()
+    block = machine.path("sys/block")
+    for name in LEGS:
+        shutil.copytree(block / "nvme0n1", block / name, symlinks=True)
+        machine.remove(f"sys/block/{name}/nvme0n1p1")
+    for name in "mq", "queue":
+        machine.remove("sys/block/nvme0n1/" + name)
+    machine.put(QUEUE + "io_poll", "1")
+    machine.program("fio", ON_LEG)
+    return machine
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_head(stack):
+    """All policies, on top, and all is put back."""
+    text = stack.bench()
+    assert [(one["policy"], one["scheduler"]) for one in stack.log()[::2]] == [
+        ("always", "none"), ("never", "none"), ("seq-small", "none"),
+        ("adaptive", "none"), ("always", "none")]
+    for one in stack.log():
+        assert one["--filename"] == str(stack.path("dev/nvme0n1"))
+        assert "--hipri" not in one
+    assert "settings:  of nvme0c0n1, nvme0c1n1" in text
+    assert "nvme0c1n1: scheduler mq-deadline makes" in text
+    stack.check_restored(*LEGS)
+
+
+def test_all_legs(stack):
+    """The first one is set as well, and its requests count: here 500 of one,
+    500 of the other."""
+    stat = "sys/block/nvme0c1n1/stat"
+    stack.program("fio", FAKE_FIO.replace("nvme0n1", "nvme0c0n1").replace(
+        "cat fio.json", f"read -r r rest <{stat}\n"
+        f'echo "$((r + 500)) $rest" >{stat}\ncat fio.json'))
+    stack.bench("--policies", "never")
+    assert {one["policy"] for one in stack.log()} == {"never"}
+    assert stack.records()[0]["requests_per_io"] == 1
+    stack.check_restored(*LEGS)
+
+
+def test_fails(stack):
+    stack.put("fio.fail")
+    stack.bench(code=1)
+    stack.check_restored(*LEGS)
+
+
+def test_leg_vanishes(stack):
+    """Its name is said; the other leg is put back."""
+    stack.put("fio.vanish")
+    stack.program("fio", ON_LEG.replace(
+        "rm -rf sys/block/nvme0n1", "rm -rf sys/block/nvme0c0n1"))
+    assert "nvme0c0n1 has vanished" in stack.bench(code=1)
+    assert active(stack.get("sys/block/nvme0c1n1/queue/scheduler")) == \
+        "mq-deadline"
+
+
+@pytest.mark.parametrize("gone, words, code, says", [
+    (["nvme0c1n1/queue/plug_policy"], ["/dev/nvme0n1", *SHORT], 1,
+     "nvme0c1n1 below nvme0n1 has no plug_pol"),
+    ([], ["/dev/nvme0c1n1"], 2, "the disk above it, /dev/nvme0n1"),
+    (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen")])
+def test_refused(stack, gone, words, code, says):
+    """A leg without the knob, a path without a node, a head without legs."""
+    for name in gone:
+        stack.remove("sys/block/" + name)
+    stack.check_untouched(*words, code=code, says=says)
+
+
+def test_md(stack):
+    """On a partition of one disk, and another: the whole disks."""
+    for name in ("sys/block/md0/slaves/nvme0c0n1/x", "dev/nvme0c1n1p1",
+                 "sys/block/md0/slaves/nvme0c1n1p1/x", "dev/md0"):
+        stack.put(name)
+    stack.put("sys/block/md0/md/level", "raid0")
+    stack.put("sys/block/nvme0c1n1/nvme0c1n1p1/partition", "1")
+    code, out, err = stack.run("/dev/md0", *SHORT)
+    assert code == 0, out + err
+    assert "disk: md0 (raid0)" in out
+    assert [one["policy"] for one in stack.log()[::2]] == [
+        "always", "never", "seq-small", "adaptive", "always"]
+    stack.check_restored(*LEGS)

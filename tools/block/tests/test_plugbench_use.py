@@ -1,142 +1,103 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugbench on disks in use, with limits, and with --write."""
-import os
+"""plugbench on disks in use, with limits, and with --write."""
+import re
 import sys
-import unittest
 from unittest import mock
 
-from benchtree import SHORT, Case
+import pytest
+
+from benchtree import SHORT
 from plugtools.bench import measure, plan
 from plugtools.core import system
 
-MOUNTED = "36 35 259:1 / /mnt rw - ext4 /dev/x rw"
+MOUNTED = "36 35 {} / /mnt rw - ext4 /dev/x rw"
+USES = [("proc/self/mountinfo", MOUNTED.format("259:0"), "mounted on /mnt"),
+        ("proc/self/mountinfo", MOUNTED.format("259:1"),
+         "nvme0n1p1 is mounted on /mnt"),
+        ("proc/swaps", "/dev/nvme0n1p1 partition 1 0 -2", "nvme0n1p1 is swap"),
+        ("sys/block/nvme0n1/nvme0n1p1/holders/md0", "x",
+         "nvme0n1p1 is held by md0")]
+WRITES = ["/dev/nvme0n1", "--write", "--yes", "--workloads", "mix70-s32"]
 
 
-class Use(Case):
-    """Without --force, nobody's disk is loaded."""
-
-    def test_refused(self):
-        """By each use."""
-        put = self.machine.put
-        for path, text, says in (
-                ("proc/self/mountinfo", MOUNTED,
-                 "nvme0n1p1 is mounted on /mnt"),
-                ("proc/swaps", "/dev/nvme0n1p1 partition 1 0 -2",
-                 "nvme0n1p1 is swap"),
-                ("sys/block/nvme0n1/nvme0n1p1/holders/md0", "x",
-                 "nvme0n1p1 is held by md0")):
-            put(path, text)
-            self.check_untouched("/dev/nvme0n1", *SHORT, code=1, says=says)
-            self.check_untouched("/dev/nvme0n1", *SHORT, code=1,
-                                 says="--force measures nevertheless")
-            os.unlink(self.machine.path(path))
-
-    def test_force(self):
-        """Then a warning, in the result as well."""
-        self.machine.put("proc/self/mountinfo", MOUNTED)
-        text = self.bench("--force", "--policies", "never")
-        self.assertIn("warn:  nvme0n1p1 is mounted on /mnt: it feels", text)
-        self.assertNotIn("OVERWRITES", text)
-        self.assertIn("--readonly", self.machine.log()[0])
-        self.check_restored()
+@pytest.mark.parametrize("path, text, says", USES)
+def test_in_use(machine, path, text, says):
+    """Refused without --force, and with --write even so."""
+    machine.put(path, text)
+    for more in says, "--force measures nevertheless":
+        machine.check_untouched("/dev/nvme0n1", *SHORT, code=1, says=more)
+    for more in [], ["--force"]:
+        machine.check_untouched(*WRITES, *more, code=1, says=says)
 
 
-class Limits(Case):
-    """What keeps the load, and the time, within bounds."""
-
-    def test_iops(self):
-        """For all runs, and in the plan."""
-        text = self.bench("--iops", "700", "--policies", "never")
-        self.assertLess(text.index("at most 700 I/Os per second"),
-                        text.index("[1/1]"))
-        self.assertEqual({one["--rate_iops"] for one in self.machine.log()},
-                         {"700"})
-
-    def plan(self, budget, repeat=5, runtime=5):
-        """(rounds, seconds) that fit into a budget; 10 runs a round."""
-        args = mock.Mock(budget=budget, repeat=repeat, runtime=runtime)
-        return plan.fit(args, 10, True)
-
-    def test_budget(self):
-        """Shorter runs first, down to three rounds; then fewer rounds."""
-        self.assertEqual(self.plan(None), (5, 5))
-        self.assertEqual(self.plan(9999), (5, 5))
-        self.assertEqual(self.plan(300), (3, 5))
-        self.assertEqual(self.plan(250), (3, 3))
-        self.assertEqual(self.plan(120), (2, 1))
-        self.assertEqual(self.plan(250, repeat=1), (1, 5))
-        with self.assertRaisesRegex(system.UsageProblem, "one round takes"):
-            self.plan(50)
-
-    def test_budget_in_plan(self):
-        """Shown first; a budget that is too small changes nothing."""
-        text = self.bench("--dry-run", "--budget", "1m", "--repeat", "9",
-                          "--runtime", "3", "--policies", "always,never")
-        self.assertIn("at most 60 s, then it ends", text)
-        self.assertRegex(text, r"for that, \d of 9 rounds, and runs of \d s")
-        self.check_untouched("/dev/nvme0n1", "--budget", "5s", code=2,
-                             says="--budget: one round takes")
-
-    def test_budget_is_kept(self):
-        """On a disk that is slower than planned, by whole rounds."""
-        plan = mock.Mock(budget=100, repeat=5, runtime=1)
-        one = measure.Bench.__new__(measure.Bench)
-        one.plan, one.warnings, one.perf = plan, [], mock.Mock(events=[])
-        self.assertFalse(one.over(0, 0))
-        self.assertFalse(one.over(80, 4))
-        self.assertTrue(one.over(80, 3))
-        records = [{"run": 0}, {"run": 0}, {"run": 1}]
-        self.assertEqual(one.cut(records, 1), records[:2])
-        self.assertIn("1 of 5 rounds", one.warnings[0])
-        with self.assertRaisesRegex(system.EnvironmentProblem, "budget"):
-            one.cut(records[:1], 0)
+def test_force(machine):
+    """Then a warning, in the result as well."""
+    machine.put(*USES[1][:2])
+    text = machine.bench("--force", "--policies", "never")
+    assert "warn:  nvme0n1p1 is mounted on /mnt: it feels" in text
+    assert "nvme0n1p1 is mounted" in machine.get("plugbench-nvme0n1.json")
+    assert "OVERWRITES" not in text
+    assert "--readonly" in machine.log()[0]
+    machine.check_restored()
 
 
-class Write(Case):
-    """Writing needs --write, --yes, and a disk that nobody uses."""
-
-    WORDS = ["/dev/nvme0n1", "--write", "--yes", "--workloads", "mix70-s32"]
-
-    def test_mounted(self):
-        """The disk, or a partition of it; --force does not help."""
-        for number in ("259:0", "259:1"):
-            self.machine.put("proc/self/mountinfo",
-                             "36 35 %s / /mnt rw - ext4 /dev/x rw" % number)
-            for more in ([], ["--force"]):
-                self.check_untouched(*self.WORDS, *more, code=1,
-                                     says="mounted on /mnt")
-
-    def test_swap_and_holders(self):
-        """Other ways to use it."""
-        self.machine.put("proc/swaps", "/dev/nvme0n1p1 partition 1 0 -2")
-        self.check_untouched(*self.WORDS, code=1, says="is swap")
-        self.machine.put("proc/swaps", "")
-        self.machine.put("sys/block/nvme0n1/nvme0n1p1/holders/dm-0", "")
-        self.check_untouched(*self.WORDS, code=1,
-                             says="nvme0n1p1 is held by dm-0")
-
-    def test_read_only(self):
-        """A disk that cannot be written."""
-        self.machine.put("sys/block/nvme0n1/ro", "1")
-        self.check_untouched(*self.WORDS, code=1, says="read-only")
-
-    def test_not_confirmed(self):
-        """Nobody can be asked."""
-        words = [word for word in self.WORDS if word != "--yes"]
-        with mock.patch.object(sys, "stdin", mock.Mock(isatty=lambda: False)):
-            self.check_untouched(*words, code=2, says="needs --yes")
-
-    def test_writes(self):
-        """When all is given; what only reads cannot write even then."""
-        text = self.bench("--write", "--yes", "--workloads",
-                          "rand4k-s32,mix70-s32")
-        self.assertIn("OVERWRITES", text)
-        for one in self.machine.log():
-            reads = one["--rw"] == "randread"
-            self.assertEqual("--readonly" in one, reads)
-            self.assertEqual(one.get("--rwmixread"), None if reads else "70")
+def test_iops(machine):
+    """For all runs, and in the plan."""
+    text = machine.bench("--iops", "700", "--policies", "never")
+    assert text.index("at most 700 I/Os per second") < text.index("[1/1]")
+    assert {one["--rate_iops"] for one in machine.log()} == {"700"}
 
 
-if __name__ == "__main__":
-    unittest.main()
+@pytest.mark.parametrize("budget, repeat, fits", [
+    (None, 5, (5, 5)), (9999, 5, (5, 5)), (300, 5, (3, 5)), (250, 5, (3, 3)),
+    (120, 5, (2, 1)), (250, 1, (1, 5))])
+def test_budget(budget, repeat, fits):
+    """Shorter runs first, down to three rounds; then fewer rounds."""
+    args = mock.Mock(budget=budget, repeat=repeat, runtime=5)
+    assert plan.fit(args, 10, True) == fits
+
+
+def test_budget_in_plan(machine):
+    """Shown first; a budget that is too small changes nothing."""
+    text = machine.bench("--dry-run", "--budget", "1m", "--repeat", "9",
+                         "--runtime", "3", "--policies", "always,never")
+    assert "at most 60 s, then it ends" in text
+    assert re.search(r"for that, \d of 9 rounds, and runs of \d s", text)
+    machine.check_untouched("/dev/nvme0n1", "--budget", "5s",
+                            says="--budget: one round takes")
+
+
+def test_budget_is_kept():
+    """On a disk that is slower than planned, by whole rounds."""
+    one = measure.Bench.__new__(measure.Bench)
+    one.plan = mock.Mock(budget=100, repeat=5, runtime=1)
+    one.warnings, one.perf = [], mock.Mock(events=[])
+    assert [one.over(*spent) for spent in ((0, 0), (80, 4), (80, 3))] == [
+        False, False, True]
+    records = [{"run": 0}, {"run": 0}, {"run": 1}]
+    assert one.cut(records, 1) == records[:2]
+    assert "1 of 5 rounds" in one.warnings[0]
+    with pytest.raises(system.EnvironmentProblem, match="budget"):
+        one.cut(records[:1], 0)
+
+
+def test_read_only(machine):
+    machine.put("sys/block/nvme0n1/ro", "1")
+    machine.check_untouched(*WRITES, code=1, says="read-only")
+
+
+def test_not_confirmed(machine, monkeypatch):
+    """Nobody can be asked."""
+    monkeypatch.setattr(sys, "stdin", mock.Mock(isatty=lambda: False))
+    machine.check_untouched(*(word for word in WRITES if word != "--yes"),
+                            says="needs --yes")
+
+
+def test_writes(machine):
+    """When all is given; what only reads cannot write even then."""
+    text = machine.bench("--write", "--yes", "--policies", "always",
+                         "--workloads", "rand4k-s32,mix70-s32")
+    assert "OVERWRITES" in text
+    assert {(one["--rw"], "--readonly" in one, one.get("--rwmixread"))
+            for one in machine.log()} == {("randread", True, None),
+                                          ("randrw", False, "70")}

@@ -6,10 +6,12 @@ import subprocess
 import time
 
 from ..core.disks import uses
-from ..core.system import (active, can_hold, names_in, read, refusal,
-                           refuse_special, rooted, say)
+from ..core.system import (active, names_in, read, refusal, refuse_special,
+                           rooted, say)
 from ..core.terminal import paint
 from .fio import fio_command
+from .jobfile import NO_FIO
+from .sandbox import boxed
 
 CHECK_SECONDS = 20              # for fio to parse its options
 
@@ -59,7 +61,7 @@ def check_permission(plan, _args, checks):
 def check_tools(plan, _args, checks):
     """fio, and io_uring unless only libaio is asked for."""
     if not shutil.which("fio"):
-        checks.add("error", "fio is not installed (Debian: apt install fio)")
+        checks.add("error", NO_FIO)
     engines = {one.engine for one in plan.workloads.values()}
     disabled = read(rooted("/proc/sys/kernel/io_uring_disabled"), "0")
     if "io_uring" in engines and disabled == "2":
@@ -72,11 +74,12 @@ def check_jobfile(plan, args, checks):
     """fio's own word on a job file."""
     if not args.jobfile or not shutil.which("fio"):
         return
-    name = next(iter(plan.workloads))
+    (name, one), = plan.workloads.items()
     command = fio_command(plan, name, 1, 1)
     command.insert(1, "--parse-only")   # behind a job it would come too late
-    done = subprocess.run(command, check=False, capture_output=True,
-                          text=True, timeout=CHECK_SECONDS)
+    done = subprocess.run(boxed(command, one.boxed, plan.disk.node),
+                          check=False, capture_output=True, text=True,
+                          timeout=CHECK_SECONDS)
     if done.returncode:
         text = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
         checks.add("error", "fio does not take %s: %s"
@@ -189,9 +192,6 @@ def check_output(plan, args, checks):
             writable = False
         if not writable:
             checks.add("error", "cannot write %s" % path)
-    if args.plots and not can_hold(os.path.abspath(args.plots)):
-        checks.add("error", "cannot write into %s: no directory, or not ours "
-                            "to write" % args.plots)
 
 
 CHECKS = [check_permission, check_tools, check_jobfile, check_policy,

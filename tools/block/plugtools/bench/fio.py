@@ -23,7 +23,7 @@ def job_words(one, plan):
     for part in one.parts:
         yield from (word for word in part.words
                     if word[2:].partition("=")[0] not in drop)
-        if plan.iops and part.jobs:
+        if plan.iops:
             yield limit(plan.iops // one.jobs, part.reads)
 
 

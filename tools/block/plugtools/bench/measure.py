@@ -16,6 +16,7 @@ from . import fio
 from .children import Runner, Stop
 from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, fallback,
                        group, learnt)
+from .sandbox import boxed
 from .plan import BASELINE, COUNT_SECONDS, WARM_SECONDS, run_seconds, schedule
 
 TELL_SECONDS = 30               # without a line, where there is no terminal
@@ -103,8 +104,9 @@ class Bench:
     def fio(self, name, seed, seconds, events):
         """One run of fio: (job, perf's counts)."""
         command = fio.fio_command(self.plan, name, seed, seconds)
-        code, out, errors = self.runner.run(self.perf.wrap(command, events),
-                                            seconds + GRACE_SECONDS)
+        code, out, errors = self.runner.run(self.perf.wrap(boxed(
+            command, self.plan.workloads[name].boxed, self.plan.disk.node),
+            events), seconds + GRACE_SECONDS)
         job = fio.fio_job(out)
         if code or not job:
             raise EnvironmentProblem(

@@ -111,6 +111,14 @@ def confirm_write(plan):
         raise UsageProblem("not confirmed; nothing was written")
 
 
+def our_file(text):
+    """A file of the command line, and no pipe."""
+    if text == "-":
+        raise argparse.ArgumentTypeError(
+            "'-'; accepted: the name of a file, as /dev/stdin or /dev/stdout")
+    return file_name(text)
+
+
 def number_from_1(text):
     """A positive integer of the command line."""
     if not re.fullmatch(r"[0-9]{1,6}", text) or not int(text):
@@ -163,21 +171,19 @@ def add_limits(add):
 
 def add_output_options(add):
     """Where results go, and what is made of earlier ones."""
-    add("--json", metavar="FILE", type=file_name,
+    add("--json", metavar="FILE", type=our_file,
         help="where the records go [./plugbench-<disk>.json]")
     add("--verbose", "-v", action="store_true", help="all checks, a line for "
         "each run, and tables of all figures; else plan and verdict")
     add("--markdown", action="store_true", help="the verdict as Markdown, for "
         "a mail; with --show, nothing else")
-    add("--plots", metavar="DIR", type=file_name,
-        help="write charts there, as SVG")
-    add("--html", metavar="FILE", type=file_name,
+    add("--html", metavar="FILE", type=our_file,
         help="write a report, one page")
-    add("--compare", metavar="OLD.json", type=file_name, help="compare with "
+    add("--compare", metavar="OLD.json", type=our_file, help="compare with "
         "an earlier result, after measuring, or NEW.json with it")
     add("--fail-below", metavar="RATIO", type=share, help="with --compare: "
         "end with status 3 if anything is surely below that, as 0.97")
-    add("--show", metavar="FILE.json", type=file_name,
+    add("--show", metavar="FILE.json", type=our_file,
         help="print an earlier result again")
     add("--commit", metavar="ID", help="what the kernel was built from, for "
         "the records [uname -r and -v]")
@@ -205,7 +211,7 @@ def make_parser():
         "made for the run, which shows what the CPU does alone")
     add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
     add("--workloads", metavar="A,B", help="[all that only read]")
-    add("--jobfile", metavar="FILE.fio", type=file_name, help="instead of "
+    add("--jobfile", metavar="FILE.fio", type=our_file, help="instead of "
         "these: the jobs of a file for fio; its filename, times and seeds are "
         "not used")
     add("--runtime", metavar="S", type=number_from_1, default=5,
@@ -223,7 +229,7 @@ def make_parser():
 
 # All that is heeded where nothing is measured.
 HEEDED = {"restore": ["restore"],
-          "show": ["show", "verbose", "markdown", "plots", "html"],
+          "show": ["show", "verbose", "markdown", "html"],
           "files": ["device", "compare", "json", "fail_below"]}
 
 
@@ -363,8 +369,7 @@ def say_disk(disk, identity):
 def checked(plan, args):
     """Checks and plan, printed; warnings, if nothing forbids to go on."""
     results.check_paths((plan.json, args.html), (args.compare, *(
-        path for one in args.loads.values() for path in one.files)),
-                        args.plots)
+        path for one in args.loads.values() for path in one.files)))
     checks = run_checks(plan, args)
     unknown = sorted(set(plan.policies) - set(POLICIES))
     if unknown:

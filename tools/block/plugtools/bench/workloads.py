@@ -2,13 +2,14 @@
 """What plugbench can measure by itself."""
 import collections
 
-# parts: the sections of a job file; files: it, and what it includes.
+# parts: the jobs of a job file; files: it, and what it includes; boxed: whether
+# fio runs in a sandbox.
 Workload = collections.namedtuple(
-    "Workload", "rw bs depth batch engine polled write text parts jobs files",
-    defaults=(None, 1, ()))
+    "Workload", "rw bs depth batch engine polled write text parts jobs files "
+    "boxed", defaults=(None, 1, (), False))
 
-# A section as words of fio's command line.  jobs: how many it starts, none if
-# it is a [global] one; reads: how many of 100 I/Os, None if all are alike.
+# A job as words of fio's command line.  jobs: how many processes it starts;
+# reads: how many of 100 I/Os, None if all are alike.
 Part = collections.namedtuple("Part", "words jobs reads")
 
 MIX = 70                        # reads of 100 I/Os, of our own that write

@@ -6,12 +6,10 @@ follows the page it is in, from light to dark and onto paper; words and signs
 say the same.
 """
 import math
-import os
-import re
 from html import escape
 
 from .intervals import METRICS
-from .records import ReportError, cell_order, write_file
+from .records import cell_order
 from .summary import groups
 from .verdict import MARGINS, cell_text
 
@@ -140,18 +138,3 @@ def alone(drawn, style=STYLE):
     """A chart as a file of its own."""
     start, rest = drawn.split("\n", 1)
     return "%s<style>%s</style>\n%s" % (start, style, rest)
-
-
-def write(verdict, directory, name):
-    """A file for each chart; their paths."""
-    try:
-        os.makedirs(directory, exist_ok=True)
-    except OSError as error:
-        raise ReportError("%s: %s" % (directory, error.strerror)) from error
-    paths = []
-    for profile, metric, drawn in charts(verdict) if verdict else ():
-        stem = re.sub(r"[^\w.-]+", "-", "%s-%s-%s" % (
-            name, profile, METRICS[metric][0])).strip(".-")
-        paths.append(os.path.join(directory, stem + ".svg"))
-        write_file(paths[-1], alone(drawn).encode("utf-8"))
-    return paths

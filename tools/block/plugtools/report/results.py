@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What plugbench makes of its records: file, tables, verdict, plots, page.
+"""What plugbench makes of its records: file, tables, verdict, page.
 
 plugbench calls, in this order:
 
@@ -27,7 +27,7 @@ import time
 
 from ..core.system import EnvironmentProblem, UsageProblem, say
 from ..core.terminal import paint
-from . import changes, chart, markdown, page, records, tables, verdict
+from . import changes, markdown, page, records, tables, verdict
 from .summary import summarise
 
 REGRESSION = 3                  # exit status: --fail-below found one
@@ -57,7 +57,8 @@ SETTINGS = ["machine", "disk", "size", "legs", "firmware", "runtime",
             "iops_limit", "cpu", "polled", "scheduler"]
 ZERO = ", nomerges=0"
 KEPT = re.compile(r"\.~[0-9]+~$")       # keep_earlier() adds it
-FRAME_ENDS = "--unified_rw_reporting=mixed"     # what follows is the load
+# what follows is the load; fio before 3.27 knows no "mixed"
+FRAME_ENDS = "--unified_rw_reporting=1"
 FURTHER = ["cycles_per_io", "cache_misses_per_io", "ctx_switches_per_io",
            "unplugs_per_io", "ios_per_unplug", "group"]
 
@@ -81,18 +82,7 @@ def old_records(path):
     return found, meta
 
 
-def check_charts(paths, plots):
-    """Refuse to write charts where other files go: their names are known
-    only afterwards."""
-    for path in map(os.path.realpath, filter(None, paths)):
-        if path.endswith(".svg") and \
-                os.path.dirname(path) == os.path.realpath(plots):
-            raise UsageProblem(
-                "--plots may overwrite %s; accepted: another directory, or "
-                "for other files names without .svg" % path)
-
-
-def check_paths(written, read, plots=None):
+def check_paths(written, read):
     """Refuse to write a file twice, or one that is read, or set aside."""
     taken = {os.path.realpath(path) for path in read if path}
     for path in filter(None, written):
@@ -103,8 +93,6 @@ def check_paths(written, read, plots=None):
                 "is not also read, or written for the other, and no earlier "
                 "one of these (FILE.~1~)" % path)
         taken.add(os.path.realpath(path))
-    if plots:
-        check_charts([*written, *read], plots)
 
 
 def keep_earlier(path):
@@ -165,17 +153,6 @@ def section_of(cells, found, meta):
                                                  "holds")}}
 
 
-def write_pages(cells, found, meta, out):
-    """Plots and the page, where asked for; their paths."""
-    disk, drawn = str(meta.get("disk", "disk")), []
-    if out.plots:
-        drawn = chart.write(found, out.plots, "plugbench-" + disk)
-    if out.html:
-        page.html([section_of(cells, found, meta)], out.html,
-                  "Plug policies of %s" % disk)
-    return drawn + [out.html] * bool(out.html)
-
-
 def print_tables(cells, meta):
     """All figures, and how to read them."""
     say("\n" + tables.table(cells))
@@ -196,7 +173,7 @@ def colour(text):
 def present(cells, found, meta, out):
     """Print the verdict, and the tables if they are wanted; write the page.
 
-    out: html, plots, verbose and markdown, as plugbench's options have them.
+    out: html, verbose and markdown, as plugbench's options have them.
     """
     if out.markdown:
         say(markdown.text(found, facts_of(meta), meta.get("holds") or []))
@@ -206,8 +183,10 @@ def present(cells, found, meta, out):
         say("\n" + colour(verdict.table(found, out.verbose)))
         for text in meta.get("holds") or []:
             say("  This holds with %s." % text)
-    for path in write_pages(cells, found, meta, out):
-        say("wrote %s" % path, sys.stderr if out.markdown else None)
+    if out.html:
+        page.html([section_of(cells, found, meta)], out.html,
+                  f"Plug policies of {meta.get('disk', 'disk')}")
+        say(f"wrote {out.html}", sys.stderr if out.markdown else None)
 
 
 def save(path, found, meta):
@@ -229,7 +208,7 @@ def publish(found, meta, path, out):
 
 def show(path, out):
     """What publish() printed of a file, and the page anew."""
-    check_paths([out.html], [path], out.plots)
+    check_paths([out.html], [path])
     found, meta = old_records(path)
     with told(EnvironmentProblem):
         present(summarise(found), verdict.of(found), meta, out)
@@ -264,8 +243,10 @@ def load_of(meta, other, name):
     if told is None:
         return None
     words = shlex.split(told)
-    words = words[words.index(FRAME_ENDS) + 1:] if FRAME_ENDS in words \
-        else words
+    # an earlier plugbench said "mixed"
+    ends = [place for place, word in enumerate(words) if word.startswith(
+        FRAME_ENDS.partition("=")[0])]
+    words = words[ends[-1] + 1:] if ends else words
     ours = ("--cpus_allowed=",) * (meta.get("cpu") is not None) + \
         ("--hipri",) * (meta.get("polled") != other.get("polled"))
     return [word for word in words if not word.startswith(ours)]
