@@ -59,8 +59,8 @@ def plugbench_files(_variant):
     """plugbench, what it needs, and its test, for a guest."""
     return (*python_files(), *guest.into(
         "", os.path.join(BENCH, "plugbench_guest.sh"), guest.TAP,
-        os.path.join(TOOLS, "plugbench"),
-        os.path.join(TOOLS, "plugtools")))
+        *(os.path.join(TOOLS, name) for name in (
+            "plugbench", "plugbench.schema.json", "plugtools"))))
 
 
 def disk():

@@ -78,7 +78,7 @@ def contents():
     files.update({path: path for path in found})
     files.update({f"/bin/{os.path.basename(path)}": path for path in programs})
     for top, paths in ((HERE, HERE.glob("booted/*.py")),
-                       (TOOLS, [TOOLS / "plugbench", *TOOLS.glob("plugtools/**/*.py")])):
+                       (TOOLS, [TOOLS / "plugbench", TOOLS / "plugbench.schema.json", *TOOLS.glob("plugtools/**/*.py")])):
         files.update({f"/stick/{path.relative_to(top)}": str(path) for path in paths})
     return {**files, "/bin/busybox": program("busybox"), "/init": f"{HERE}/init"}
 
