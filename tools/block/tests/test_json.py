@@ -10,24 +10,14 @@ from unittest import mock
 
 import rolltree
 import stattree
-import test_schema
-from faketree import TOOLS
+from plugtools.report import schema
 from plugtools.roll import fleet
-
-
-def schema_of(program):
-    """The schema that is installed."""
-    with open(os.path.join(TOOLS, program + ".schema.json"),
-              encoding="ascii") as file:
-        return json.load(file)
 
 
 def valid(program, value, form=None):
     """Does a value match the program's schema, or a form that it has?"""
-    schema = schema_of(program)
-    with mock.patch.object(test_schema, "SCHEMA", schema):
-        return test_schema.valid(
-            {"$ref": "#/$defs/" + form} if form else schema, value)
+    one = schema.Schema(program)
+    return one.valid(value, form and one.part(form))
 
 
 class Roll(rolltree.Tree):

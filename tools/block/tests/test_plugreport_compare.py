@@ -196,7 +196,9 @@ def test_loads(capsys, start):
     old, new = ({"fio": {"rand4k-s32": words}, "cpu": None} for words in (
         "fio --unified_rw_reporting=1 --bs=4k", start + "--bs=4k"))
     results.check_loads(old, new)
-    new["fio"]["rand4k-s32"] += " --iodepth=2"
+    new["fio"]["rand4k-s32"] = "a 'quote without an end"
+    results.check_loads(old, new)
+    new["fio"]["rand4k-s32"] = start + "--bs=4k --iodepth=2"
     with pytest.raises(system.UsageProblem, match="loads of rand4k-s32 differ"):
         results.check_loads(old, new)
 

@@ -2,26 +2,19 @@
 """Records of measurements: check, read and write the files that hold them.
 
 A file holds {"version": 2, "records": [...], "meta": {...}}, one record per
-measured cell and run; plugbench.schema.json describes it.  A cell is what was
-measured: suite, profile, workload, kernel, policy.  meta is free, but for META.
-Version 1 is the same without "version".
+measured cell and run, as plugbench.schema.json says.  A cell is what was
+measured: suite, profile, workload, kernel, policy.  Version 1 is the same without "version".
 """
 import json
 import os
-import shlex
 
 from ..core.system import printable, replace_file
+from .schema import Schema, is_a
 
 VERSION = 2
-SMALLEST, LARGEST = 1e-15, 1e15     # so that any ratio of figures is finite
-NUMBER = "0 or a number from %g to %g" % (SMALLEST, LARGEST)
-
-# Canonical orders; names that are not listed follow, by alphabet.
-KERNELS = ["unpatched", "rfcera", "patched"]
-POLICIES = ["always", "never", "seq-small", "adaptive", "nomerges0",
-            "nomerges1", "nomerges2", "noplug"]
-# What "adaptive" can be pinned to: in tables, not in plots.
-GROUPS = ["group1", "group2", "group4", "group8", "group16", "group32"]
+LARGEST = 1e15                  # so that any ratio of figures is finite
+SCHEMA = Schema("plugbench")
+# Canonical orders, as are those of the schema; names that are not listed follow, by alphabet.
 PROFILES = ["gen4", "gen5", "optane", "vm", "lockstep", "saturated", "hdd",
             "null", "nvme-qemu"]
 WORKLOADS = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32",
@@ -31,96 +24,16 @@ WORKLOADS = ["rand4k-s32", "rand4k-s128", "libaio-rand4k-s32",
 LATENCIES = ["mean", "p50", "p99", "p999"]
 
 CELL = ["suite", "profile", "workload", "kernel", "policy"]
-ORDER = {"profile": PROFILES, "workload": WORKLOADS, "kernel": KERNELS,
-         "policy": POLICIES + GROUPS}
-NULLABLE = ["insns_per_io", "doorbells_per_io", "requests_per_io",
-            "cpu_busy"]
+RECORD = SCHEMA.part("record")
+FIELDS = RECORD["properties"]
+META = SCHEMA.whole["properties"]["meta"]["properties"]
+POLICIES = SCHEMA.part("policy")["enum"]
+ORDER = {"profile": PROFILES, "workload": WORKLOADS, "policy": POLICIES,
+         "kernel": SCHEMA.part("kernel")["enum"]}
 
 
 class ReportError(Exception):
     """What the user did or gave can not be used; the text says why."""
-
-
-def is_number(value, low=0, high=LARGEST):
-    """A finite number in the range; a JSON true or NaN is none."""
-    return (isinstance(value, (int, float)) and not isinstance(value, bool)
-            and low <= value <= high
-            and (value == 0 or abs(value) >= SMALLEST))
-
-
-def is_integer(value):
-    """An int, and no JSON true or false."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_line(value):
-    """Text that fits a table: one line, not empty, nothing unprintable."""
-    return (isinstance(value, str) and value.isprintable()
-            and value.strip() != "")
-
-
-def is_latency(value):
-    """An object of numbers; a member may be null or absent."""
-    return isinstance(value, dict) and all(
-        member is None or is_number(member) for member in value.values())
-
-
-def number_or_null(high=LARGEST):
-    """Test for a field that not every machine can measure."""
-    return lambda value: value is None or is_number(value, 0, high)
-
-
-# field: (test, what is accepted, may it be absent)
-FIELDS = {
-    "kernel": (lambda value: value in KERNELS,
-               "one of " + ", ".join(KERNELS), False),
-    "policy": (lambda value: value in POLICIES + GROUPS,
-               "one of " + ", ".join(POLICIES + GROUPS), False),
-    "profile": (is_line, "one line of text", False),
-    "workload": (is_line, "one line of text", False),
-    "suite": (is_line, "one line of text", False),
-    "iops": (is_number, NUMBER, False),
-    "run": (is_integer, "an integer", False),
-    "commit": (lambda value: isinstance(value, str), "text", False),
-    "seed": (lambda value: value is None or is_integer(value),
-             "an integer or null", True),
-    "lat_us": (lambda value: value is None or is_latency(value),
-               "null or an object of %s, each %s, or null"
-               % (", ".join(LATENCIES), NUMBER), True),
-    **dict.fromkeys(NULLABLE, (
-        number_or_null(), NUMBER + ", or null", True)),
-}
-
-
-def is_text(value):
-    """Text, if there is any."""
-    return value is None or isinstance(value, str)
-
-
-def is_texts(value):
-    """A list of text, if there is any."""
-    return value is None or isinstance(value, list) and all(
-        isinstance(one, str) for one in value)
-
-
-def are_commands(value):
-    """An object of command lines, if there is any."""
-    try:
-        return value is None or isinstance(value, dict) and all(
-            is_text(one) and shlex.split(one or "") is not None
-            for one in value.values())
-    except ValueError:          # a quote that does not end
-        return False
-
-
-# field of meta, if it is there: (test, what is accepted)
-META = {
-    **dict.fromkeys(["claim", "note", "command", "model", "firmware", "size"],
-                    (is_text, "text or null")),
-    **dict.fromkeys(["warnings", "holds", "legs"],
-                    (is_texts, "a list of text, or null")),
-    "fio": (are_commands, "an object of command lines, or null"),
-}
 
 
 def shown(value):
@@ -129,21 +42,25 @@ def shown(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def check_field(value, schema, where):
+    """Raise ReportError unless a field is as the schema says, and can be
+    printed if it names a cell."""
+    text = schema.get("$ref", "").endswith("/line")
+    if not SCHEMA.valid(value, schema) or text and not value.isprintable():
+        raise ReportError(f"{where} is {shown(value)}; accepted: "
+                          f"{SCHEMA.accepted(schema)}")
+
+
 def check_record(record, where):
     """Raise ReportError unless this is a record; where names it."""
     if not isinstance(record, dict):
-        raise ReportError("%s is %s; accepted: an object"
-                          % (where, shown(record)))
-    for field, (test, accepted, absent) in FIELDS.items():
-        if field not in record:
-            if absent:
-                continue
-            raise ReportError("%s: field %s is missing; accepted: %s"
-                              % (where, field, accepted))
-        if not test(record[field]):
-            raise ReportError("%s: field %s is %s; accepted: %s"
-                              % (where, field, shown(record[field]),
-                                 accepted))
+        raise ReportError(f"{where} is {shown(record)}; accepted: an object")
+    for field, schema in FIELDS.items():
+        if field in record:
+            check_field(record[field], schema, f"{where}: field {field}")
+        elif field in RECORD["required"]:
+            raise ReportError(f"{where}: field {field} is missing; accepted: "
+                              f"{SCHEMA.accepted(schema)}")
 
 
 def cell_key(record):
@@ -169,10 +86,8 @@ def check(records, meta=None):
                           % shown(records))
     if not isinstance(meta, (dict, type(None))):
         raise ReportError("meta is %s; accepted: an object" % shown(meta))
-    for field, (test, accepted) in META.items():
-        if not test((meta or {}).get(field)):
-            raise ReportError("meta: field %s is %s; accepted: %s" % (
-                field, shown(meta[field]), accepted))
+    for field in META.keys() & (meta or {}).keys():
+        check_field(meta[field], META[field], f"meta: field {field}")
     seen = {}
     for number, record in enumerate(records):
         where = "records[%d]" % number
@@ -202,7 +117,7 @@ def read_json(path):
 def check_version(content):
     """Files of a later form are not guessed at."""
     version = content.get("version", 1)
-    if not is_integer(version) or not 1 <= version <= VERSION:
+    if not is_a(version, "integer") or not 1 <= version <= VERSION:
         raise ReportError("version is %s; accepted: 1 to %d, or none, which "
                           "is 1; a newer plugbench may have written the file"
                           % (shown(version), VERSION))

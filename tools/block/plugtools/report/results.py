@@ -242,7 +242,10 @@ def load_of(meta, other, name):
     told = (meta.get("fio") or {}).get(name)
     if told is None:
         return None
-    words = shlex.split(told)
+    try:
+        words = shlex.split(told)
+    except ValueError:          # a quote that does not end
+        return None
     # an earlier plugbench said "mixed"
     ends = [place for place, word in enumerate(words) if word.startswith(
         FRAME_ENDS.partition("=")[0])]

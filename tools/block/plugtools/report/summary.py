@@ -3,8 +3,8 @@
 import math
 import statistics
 
-from .records import (CELL, FIELDS, LARGEST, LATENCIES, NULLABLE, cell_order,
-                      check, is_number)
+from .records import CELL, FIELDS, LARGEST, LATENCIES, cell_order, check
+from .schema import is_a
 
 COLUMNS = [("iops", "IOPS"), ("ratio", "ratio"),
            ("insns_per_io", "insns/IO"), ("lat_us.mean", "mean us"),
@@ -43,7 +43,8 @@ def extras(records):
     values = {}
     for record in records:
         for name, value in record.items():
-            if name not in FIELDS and is_number(value, -LARGEST):
+            if name not in FIELDS and is_a(value, "number") and \
+                    abs(value) <= LARGEST:
                 values.setdefault(name, []).append(value)
     return {name: stat(values[name]) for name in sorted(values)}
 
@@ -54,7 +55,8 @@ def cell_of(records):
     cell.update(n=len(records), ratio=None, ratio_sd=None, baseline=None,
                 extra=extras(records),
                 commits=sorted({record["commit"] for record in records}))
-    for name in ["iops", "cpu_us_per_io"] + NULLABLE:
+    for name in ("iops", "cpu_us_per_io", "insns_per_io", "doorbells_per_io",
+                 "requests_per_io", "cpu_busy"):
         cell[name] = stat([figure(record, name) for record in records])
     cell["lat_us"] = {
         name: stat([figure(record, "lat_us." + name) for record in records])
