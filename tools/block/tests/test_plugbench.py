@@ -381,10 +381,9 @@ def test_lost_output(machine):
     assert pipe[::2] == (0, "")
 
 
-def test_nvme_cli(machine):
-    """Its word on model and firmware counts more than sysfs'."""
-    machine.program("nvme",
-                    '#!/bin/sh\necho \'{"mn": "Other ", "fr": "2"}\'')
-    machine.bench("--policies", "always")
-    one = machine.records()[0]
-    assert (one["profile"], one["firmware"]) == ("Other", "2")
+def test_model_that_a_terminal_would_obey(machine):
+    machine.put("sys/class/nvme/nvme0/model", "Fake \x1b]0;title\x07 SSD\x7f")
+    assert "disk: nvme0n1, Fake \\x1b]0;title\\x07 SSD\\x7f, firmware" in \
+        machine.bench("--policies", "always")
+    assert machine.records()[0]["model"] == \
+        "Fake \\x1b]0;title\\x07 SSD\\x7f"

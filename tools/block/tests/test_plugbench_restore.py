@@ -66,11 +66,12 @@ def test_signals(machine, numbers):
 
 
 def test_before_the_runs(machine):
-    """During the checks, here in nvme-cli: the same exit code."""
-    machine.program("nvme", "#!/bin/sh\necho x >$PLUGTOOLS_ROOT/started\n"
+    """While it looks for a sandbox: the same exit code."""
+    machine.program("bwrap", "#!/bin/sh\necho x >$PLUGTOOLS_ROOT/started\n"
                     "sleep 1\n")
+    machine.put("x.fio", "[a]")
     before = machine.snapshot()
-    with machine.begin("/dev/nvme0n1", *SHORT) as process:
+    with machine.begin("/dev/nvme0n1", "--jobfile", "x.fio") as process:
         machine.wait_for("started")
         process.send_signal(signal.SIGTERM)
         code, out, err = finish(process)

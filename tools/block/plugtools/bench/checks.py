@@ -14,33 +14,33 @@ from .jobfile import NO_FIO
 from .sandbox import boxed
 
 CHECK_SECONDS = 20              # for fio to parse its options
+COLOURS = {"warn": "warning", "error": "bad"}
 
 
 class Checks:
-    """What was looked at before anything is measured."""
+    """What was found: (ok, warn or error; text)."""
 
     def __init__(self):
         self.found = []
 
     def add(self, level, text):
-        """One of ok, warn, error."""
         self.found.append((level, text))
 
     def texts(self, level):
-        """All findings of a level."""
         return [text for one, text in self.found if one == level]
 
     def show(self, everything):
         """Print them: what is not well, or all."""
         for level, text in self.found:
             if everything or level != "ok":
-                say("  %s %s" % (paint("%-6s" % (level + ":"), {
-                    "warn": "warning", "error": "bad"}.get(level)), text))
+                head = paint(f"{level + ':':<6}", COLOURS.get(level))
+                say(f"  {head} {text}")
 
 
-def own(plan, leg):
-    """Which leg is meant, where there are several: "nvme0c1n1: "."""
-    return "" if leg is plan.disk else leg.name + ": "
+def legs_of(plan):
+    """(leg, which is meant where there are several: "nvme0c1n1: ")."""
+    return [(leg, "" if leg is plan.disk else f"{leg.name}: ")
+            for leg in plan.legs]
 
 
 def check_permission(plan, _args, checks):
@@ -52,8 +52,7 @@ def check_permission(plan, _args, checks):
         try:
             os.close(os.open(path, flags))
         except OSError as error:
-            checks.add("error", "cannot %s %s: %s" % (verb, path,
-                                                      refusal(error)))
+            checks.add("error", f"cannot {verb} {path}: {refusal(error)}")
             return
     checks.add("ok", "permission to read the disk and set its policy")
 
@@ -82,72 +81,67 @@ def check_jobfile(plan, args, checks):
                           timeout=CHECK_SECONDS)
     if done.returncode:
         text = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
-        checks.add("error", "fio does not take %s: %s"
-                   % (args.jobfile, text[0]))
+        checks.add("error", f"fio does not take {args.jobfile}: {text[0]}")
 
 
 def check_policy(plan, _args, checks):
     """Its state, to be restored."""
-    for leg in plan.legs:
+    for leg, which in legs_of(plan):
         if leg.has_knob():
-            checks.add("ok", "%sblk-mq disk with plug_policy: %s" % (
-                own(plan, leg), leg.get("queue/plug_policy")))
+            checks.add("ok", f"{which}blk-mq disk with plug_policy: "
+                             f"{leg.get('queue/plug_policy')}")
         else:
             checks.add("warn", "this kernel has no plug_policy: what it does "
-                               "is called \"always\"")
+                               'is called "always"')
 
 
 def check_scheduler(plan, args, checks):
     """With an elevator every policy does as "always"."""
-    for leg in plan.legs:
+    for leg, which in legs_of(plan):
         offered = leg.get("queue/scheduler", "none") or "none"
-        now, which = active(offered), own(plan, leg)
+        now = active(offered)
         if now == "none":
-            checks.add("ok", which + "no I/O scheduler")
+            checks.add("ok", f"{which}no I/O scheduler")
         elif args.keep_scheduler:
-            checks.add("warn", "%sscheduler %s is kept: with it every policy "
-                               "does as \"always\"" % (which, now))
+            checks.add("warn", f"{which}scheduler {now} is kept: with it every "
+                               'policy does as "always"')
         elif "none" in names_in(offered):
-            checks.add("warn", "%sscheduler %s makes every policy do as "
-                               "\"always\": none during the run, then %s again"
-                       % (which, now, now))
+            checks.add("warn", f"{which}scheduler {now} makes every policy do "
+                               'as "always": none during the run, then '
+                               f"{now} again")
         else:
-            checks.add("error", "%sscheduler %s makes every policy do as "
-                                "\"always\", and none is not on offer (%s); "
-                                "--keep-scheduler measures nevertheless"
-                       % (which, now, offered))
+            checks.add("error", f"{which}scheduler {now} makes every policy "
+                                'do as "always", and none is not on offer '
+                                f"({offered}); --keep-scheduler measures "
+                                "nevertheless")
 
 
 def check_queue(plan, _args, checks):
     """iostats and nomerges, which are set for the run."""
-    for leg in plan.legs:
+    for leg, which in legs_of(plan):
         for name, wanted in (("iostats", "1"), ("nomerges", "0")):
             now = leg.get("queue/" + name)
             if now == wanted:
-                checks.add("ok", "%s%s is %s" % (own(plan, leg), name, wanted))
-            elif name == "nomerges" and len(plan.merges) > 1:
-                checks.add("warn", "%snomerges is %s: measured so and with 0, "
-                                   "then %s again" % (own(plan, leg), now,
-                                                      now))
-            else:
-                checks.add("warn", "%s%s is %s: %s during the run, then %s "
-                                   "again" % (own(plan, leg), name,
-                                              now or "unknown", wanted, now))
+                checks.add("ok", f"{which}{name} is {wanted}")
+                continue
+            so = "measured so and with 0" if name == "nomerges" and len(
+                plan.merges) > 1 else f"{wanted} during the run"
+            checks.add("warn", f"{which}{name} is {now or 'unknown'}: {so}, "
+                               f"then {now} again")
 
 
 def check_governor(plan, _args, checks):
     """A CPU that changes its clock blurs what is measured."""
-    now = read(rooted("/sys/devices/system/cpu/cpu%d/cpufreq/"
-                      "scaling_governor" % plan.cpu), "")
+    now = read(rooted(f"/sys/devices/system/cpu/cpu{plan.cpu}/cpufreq/"
+                      "scaling_governor"), "")
     if now == "performance":
-        checks.add("ok", "governor of CPU %d is performance" % plan.cpu)
+        checks.add("ok", f"governor of CPU {plan.cpu} is performance")
     elif now:
-        checks.add("warn", "governor of CPU %d is %s, not performance: "
-                           "cpupower frequency-set -g performance"
-                   % (plan.cpu, now))
+        checks.add("warn", f"governor of CPU {plan.cpu} is {now}, not "
+                           "performance: cpupower frequency-set -g performance")
     else:
-        checks.add("warn", "CPU %d has no frequency governor that can be "
-                           "read, as in virtual machines" % plan.cpu)
+        checks.add("warn", f"CPU {plan.cpu} has no frequency governor that "
+                           "can be read, as in virtual machines")
 
 
 def check_use(plan, args, checks):
@@ -155,14 +149,13 @@ def check_use(plan, args, checks):
     found = uses(plan.disk)
     for text in found:
         if args.write:
-            checks.add("error", "--write refused, nothing was written: "
-                                + text)
+            checks.add("error", f"--write refused, nothing was written: {text}")
         elif args.force:
-            checks.add("warn", text + ": it feels the load and the settings, "
-                                      "and disturbs the result")
+            checks.add("warn", f"{text}: it feels the load and the settings, "
+                               "and disturbs the result")
         else:
-            checks.add("error", text + ", and whoever uses it would feel the "
-                                       "load; --force measures nevertheless")
+            checks.add("error", f"{text}, and whoever uses it would feel the "
+                                "load; --force measures nevertheless")
     if args.write and plan.disk.get("ro") == "1":
         checks.add("error", "--write refused: the disk is read-only")
     elif not found:
@@ -177,26 +170,21 @@ def check_idle(plan, _args, checks):
     time.sleep(0.3)
     others = sum(leg.completed() for leg in plan.legs) - before
     if others:
-        checks.add("warn", "%d requests of others in 0.3 s: the result will "
-                           "be disturbed" % others)
+        checks.add("warn", f"{others} requests of others in 0.3 s: the result "
+                           "will be disturbed")
 
 
 def check_output(plan, args, checks):
     """What cannot be written must be known before, not after."""
     for path in filter(None, (plan.json, args.html)):
-        where = os.path.dirname(os.path.abspath(path))
         try:
             refuse_special(path)
-            writable = os.access(where, os.W_OK)
+            writable = os.access(os.path.dirname(os.path.abspath(path)),
+                                 os.W_OK)
         except OSError:
             writable = False
         if not writable:
-            checks.add("error", "cannot write %s" % path)
-
-
-CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
-          check_scheduler, check_queue, check_governor, check_use,
-          check_output, check_idle]
+            checks.add("error", f"cannot write {path}")
 
 
 def check_null(_plan, _args, checks):
@@ -208,12 +196,14 @@ def check_null(_plan, _args, checks):
                          "and a disk made")
 
 
+CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
+          check_scheduler, check_queue, check_governor, check_use,
+          check_output, check_idle]
 # of a disk that is yet to be made
 EARLY = [check_null, check_tools, check_jobfile, check_governor, check_output]
 
 
 def run_checks(plan, args):
-    """All of them."""
     checks = Checks()
     for check in CHECKS if plan.disk.there() else EARLY:
         check(plan, args, checks)

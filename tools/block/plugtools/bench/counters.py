@@ -24,7 +24,7 @@ def group(before, after):
     """Mean group size of the hardware queues that have learnt meanwhile."""
     found = [re.search(r"^group (\d+)$", text, re.MULTILINE)
              for path, text in after.items() if text != before.get(path)]
-    sizes = [int(match.group(1)) for match in found if match]
+    sizes = [int(match[1]) for match in found if match]
     return round(sum(sizes) / len(sizes), 3) if sizes else None
 
 
@@ -57,12 +57,10 @@ class Perf:
 
     def wrap(self, command, events):
         """The command under perf, if there is anything to count."""
-        events = [event for event in events if event in self.events]
-        if not events:
-            return command
-        options = [word for event in events for word in ("-e", event)]
-        return ["perf", "stat", "-x,", "-o", self.output] + options + \
-            ["--"] + command
+        options = [word for event in events if event in self.events
+                   for word in ("-e", event)]
+        return ["perf", "stat", "-x,", "-o", self.output, *options, "--",
+                *command] if options else command
 
     def counts(self):
         """What the last one counted."""
@@ -82,9 +80,8 @@ class Perf:
             if event not in self.counts():
                 self.events.remove(event)
                 lacking.append(event)
-        if lacking:
-            return "perf cannot count here: " + ", ".join(lacking)
-        return "perf counts all that is asked for"
+        return f"perf cannot count here: {', '.join(lacking)}" if lacking \
+            else "perf counts all that is asked for"
 
 
 class Doorbells:

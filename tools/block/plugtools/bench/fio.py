@@ -6,14 +6,16 @@ from ..report.results import FRAME_ENDS
 from .jobfile import RATES
 from .workloads import MIX
 
+PERCENTILES = {"p50": "50.000000", "p99": "99.000000", "p999": "99.900000"}
+
 
 def limit(iops, reads):
     """A job's part of --iops as an option of fio's, which would give so many
     to reads and so many to writes of a job that does both."""
     if reads is None:
-        return "--rate_iops=%d" % iops
+        return f"--rate_iops={iops}"
     ours = min(max(1, iops * reads // 100), iops - 1)
-    return "--rate_iops=%d,%d" % (ours, iops - ours)
+    return f"--rate_iops={ours},{iops - ours}"
 
 
 def job_words(one, plan):
@@ -29,37 +31,34 @@ def job_words(one, plan):
 
 def own_words(one, plan):
     """A workload of ours."""
-    words = [
-        "--ioengine=" + one.engine, "--rw=" + one.rw, "--bs=" + one.bs,
-        "--iodepth=%d" % one.depth, "--norandommap",
-        "--iodepth_batch_submit=%d" % one.batch,
-        "--iodepth_batch_complete_min=%d" % one.batch,
-        "--iodepth_batch_complete_max=%d" % one.batch]
+    yield from (f"--ioengine={one.engine}", f"--rw={one.rw}", f"--bs={one.bs}",
+                f"--iodepth={one.depth}", "--norandommap",
+                f"--iodepth_batch_submit={one.batch}",
+                f"--iodepth_batch_complete_min={one.batch}",
+                f"--iodepth_batch_complete_max={one.batch}")
     if one.engine == "io_uring":
-        words += ["--registerfiles", "--fixedbufs"]
-        words += ["--hipri"] if plan.polled and one.polled else []
+        yield from ("--registerfiles", "--fixedbufs")
+        if plan.polled and one.polled:
+            yield "--hipri"
     if one.write:
-        words.append("--rwmixread=%d" % MIX)
+        yield f"--rwmixread={MIX}"
     if plan.iops:
-        words.append(limit(plan.iops, MIX if one.write else None))
-    return words
+        yield limit(plan.iops, MIX if one.write else None)
 
 
 def fio_command(plan, name, seed, seconds):
     """The command line of a run."""
     one = plan.workloads[name]
     # options of a job file's jobs follow, but never say any of these
-    command = ["fio", "--output-format=json"] + \
-        ["--readonly"] * (not one.write) + [
-            "--name=global" if one.parts else "--name=" + name,
-            "--filename=" + plan.disk.node, "--direct=1", "--thread",
-            "--group_reporting", "--time_based", "--runtime=%d" % seconds,
-            "--randrepeat=1", "--randseed=%d" % seed, "--lat_percentiles=1",
-            "--clat_percentiles=0", "--percentile_list=50:99:99.9",
-            FRAME_ENDS]
-    if plan.bound:
-        command.append("--cpus_allowed=%d" % plan.cpu)
-    return command + [*(job_words if one.parts else own_words)(one, plan)]
+    return [
+        "fio", "--output-format=json", *["--readonly"] * (not one.write),
+        f"--name={'global' if one.parts else name}",
+        f"--filename={plan.disk.node}", "--direct=1", "--thread",
+        "--group_reporting", "--time_based", f"--runtime={seconds}",
+        "--randrepeat=1", f"--randseed={seed}", "--lat_percentiles=1",
+        "--clat_percentiles=0", "--percentile_list=50:99:99.9", FRAME_ENDS,
+        *[f"--cpus_allowed={plan.cpu}"] * plan.bound,
+        *(job_words if one.parts else own_words)(one, plan)]
 
 
 def fio_job(text):
@@ -74,17 +73,14 @@ def fio_job(text):
 def latencies(job):
     """The latency of a job in microseconds."""
     told = job["mixed"]["lat_ns"]
-    found = {"mean": told["mean"]}
-    for key, percentile in (("p50", "50.000000"), ("p99", "99.000000"),
-                            ("p999", "99.900000")):
-        found[key] = told.get("percentile", {}).get(percentile)
+    found = {"mean": told["mean"], **{
+        key: told.get("percentile", {}).get(percentile)
+        for key, percentile in PERCENTILES.items()}}
     return {key: None if value is None else round(value / 1000, 3)
             for key, value in found.items()}
 
 
 def busy(job, jobs):
-    """CPU time per second; more than 1 if several CPUs were busy.
-
-    fio's figure is the mean of the jobs.
-    """
+    """CPU time per second, of which fio tells the mean of its jobs; more than
+    1 if several CPUs were busy."""
     return round((job["usr_cpu"] + job["sys_cpu"]) / 100 * jobs, 4)

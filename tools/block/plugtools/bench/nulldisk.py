@@ -17,7 +17,8 @@ ATTRIBUTES = {"size": "4096", "irqmode": "0", "queue_mode": "2",
 
 
 class Planned(Disk):
-    """What it will be, for who only asks for the plan: nothing is loaded."""
+    """What it will be, for who only asks for the plan: nothing is loaded.  It
+    has the policies of another disk, if one can be asked."""
 
     def __init__(self):
         super().__init__(NULL, rooted("/dev/" + NULL))
@@ -25,19 +26,15 @@ class Planned(Disk):
                           if disk.has_knob()), None)
 
     def has_requests(self):
-        """It is blk-mq."""
         return True
 
     def has_knob(self):
-        """As another disk has, if one can be asked."""
         return self.like is not None
 
     def size(self):
-        """In words."""
-        return "%.1f GB" % (int(ATTRIBUTES["size"]) * (1 << 20) / 1e9)
+        return f"{int(ATTRIBUTES['size']) * (1 << 20) / 1e9:.1f} GB"
 
     def policies(self):
-        """Those of another disk."""
         return self.like.policies() if self.like else super().policies()
 
 
@@ -46,29 +43,28 @@ def load_null_blk(journal):
     if os.path.isdir(rooted("/sys/module/null_blk")):
         return
     journal.note(module="null_blk")
-    command = ["modprobe", "null_blk", "nr_devices=0"]
     try:
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(["modprobe", "null_blk", "nr_devices=0"], check=True,
+                       capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
+        said = (getattr(error, "stderr", b"") or b"").decode()
         raise EnvironmentProblem(
             "--null: null_blk is neither in this kernel nor can it be loaded "
-            "(CONFIG_BLK_DEV_NULL_BLK): %s" % (getattr(error, "stderr", b"")
-                                               or b"").decode()) from error
+            f"(CONFIG_BLK_DEV_NULL_BLK): {said}") from error
 
 
 def make_null_disk(path, journal):
     """A directory of configfs is a disk, once its power is on."""
     if os.path.exists(path):
-        raise EnvironmentProblem(
-            "--null: %s is there, and no plugbench has it (if so: rmdir %s)"
-            % (path, path))
+        raise EnvironmentProblem(f"--null: {path} is there, and no plugbench "
+                                 f"has it (if so: rmdir {path})")
     journal.note(rmdir=path)
     try:
         os.mkdir(path)
     except FileNotFoundError as error:
         raise EnvironmentProblem(
-            "--null: there is no %s: mount -t configfs none "
-            "/sys/kernel/config" % os.path.dirname(path)) from error
+            f"--null: there is no {os.path.dirname(path)}: mount -t configfs "
+            "none /sys/kernel/config") from error
     for name, value in ATTRIBUTES.items():
         write(os.path.join(path, name), value)
 

@@ -5,20 +5,17 @@ The disk is only read, unless --write says otherwise.  Every setting that is
 changed is put back, also if plugbench is killed.
 """
 import argparse
-import json
 import os
 import re
 import shlex
-import shutil
 import signal
-import subprocess
 import sys
 
 from .. import VERSION
 from ..core.disks import all_disks, find_disk, node_name, with_knob
 from ..core.journal import Journal, locked, recover
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, active, file_name, refusal, say)
+                           UsageProblem, active, printable, refusal, say)
 from ..report import results
 from ..report.records import POLICIES
 from .checks import run_checks
@@ -46,59 +43,39 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 def require_knob(disk):
     """Without plug_policy there is nothing to compare."""
     if not disk.node:
-        heads = [node_name(one.name) for one in all_disks()
-                 if one.name != disk.name and
-                 disk.name in [leg.name for leg in one.legs()]]
-        raise UsageProblem("%s has no device node; accepted: %s" % (
-            disk.name, "the disk above it, " + heads[0] if heads
+        above = next((node_name(one.name) for one in all_disks()
+                      if one.name != disk.name and disk.name in [
+                          leg.name for leg in one.legs()]), None)
+        raise UsageProblem(f"{disk.name} has no device node; accepted: " + (
+            f"the disk above it, {above}" if above
             else "a whole disk that has one"))
     legs = disk.legs()
     lacking = [leg.name for leg in legs if not leg.has_knob()]
     if not legs:
-        raise EnvironmentProblem(
-            "%s is bio-based, and no disk below it is to be seen (%s)"
-            % (disk.name, with_knob()))
+        raise EnvironmentProblem(f"{disk.name} is bio-based, and no disk below "
+                                 f"it is to be seen ({with_knob()})")
     if lacking and lacking != [NULL]:
         which = "this kernel" if disk.has_requests() else \
-            "%s below %s" % (", ".join(lacking), disk.name)
+            f"{', '.join(lacking)} below {disk.name}"
         raise EnvironmentProblem(
-            "%s has no plug_policy: needs the series and "
-            "CONFIG_BLK_PLUG_POLICY=y (%s)" % (which, os.uname().release))
-
-
-def nvme_cli(disk):
-    """Model and firmware as nvme-cli tells them, or nothing."""
-    if not disk.name.startswith("nvme") or not shutil.which("nvme"):
-        return {}
-    try:
-        done = subprocess.run(
-            ["nvme", "id-ctrl", "-o", "json", disk.node], check=False,
-            capture_output=True, text=True, timeout=20)
-        told = json.loads(done.stdout)
-        return {"model": told["mn"].strip(), "firmware": told["fr"].strip()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError,
-            subprocess.TimeoutExpired):
-        return {}
+            f"{which} has no plug_policy: needs the series and "
+            f"CONFIG_BLK_PLUG_POLICY=y ({os.uname().release})")
 
 
 def identify(disk):
-    """Model and firmware: nvme-cli's, else sysfs'."""
-    told = nvme_cli(disk)
+    """Model and firmware, as a terminal may show them."""
     firmware = disk.get("device/firmware_rev") or disk.get("device/rev")
-    return {"model": told.get("model") or disk.get("device/model") or None,
-            "firmware": told.get("firmware") or firmware or None}
+    return printable({"model": disk.get("device/model") or None,
+                      "firmware": firmware or None})
 
-
-# --- command line ----------------------------------------------------------
 
 def warn_write(plan, identity):
     """Say what --write destroys."""
-    parts = plan.disk.partitions()
-    say("--write OVERWRITES random blocks all over %s (%s, %s, %s): no file "
-        "system,\npartition table or other data on it will survive." % (
-            plan.disk.node, identity["model"] or "model unknown",
-            plan.disk.size(),
-            "partitions " + ", ".join(parts) if parts else "no partitions"))
+    parts = ", ".join(plan.disk.partitions())
+    say(f"--write OVERWRITES random blocks all over {plan.disk.node} "
+        f"({identity['model'] or 'model unknown'}, {plan.disk.size()}, "
+        f"{f'partitions {parts}' if parts else 'no partitions'}): no file "
+        "system,\npartition table or other data on it will survive.")
 
 
 def confirm_write(plan):
@@ -106,59 +83,38 @@ def confirm_write(plan):
     if not sys.stdin.isatty():
         raise UsageProblem("--write needs --yes where nobody can be asked; "
                            "nothing was written")
-    if input("Type the disk's name (%s) to go on: "
-             % plan.disk.name).strip() != plan.disk.name:
+    name = plan.disk.name
+    if input(f"Type the disk's name ({name}) to go on: ").strip() != name:
         raise UsageProblem("not confirmed; nothing was written")
 
 
-def our_file(text):
-    """A file of the command line, and no pipe."""
-    if text == "-":
-        raise argparse.ArgumentTypeError(
-            "'-'; accepted: the name of a file, as /dev/stdin or /dev/stdout")
-    return file_name(text)
+# --- command line ----------------------------------------------------------
+
+def matching(pattern, accepted, value=int):
+    """What makes a value of a word of the command line, or refuses it."""
+    def one(text):
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"'{text}'; accepted: {accepted}")
+        return value(text)
+    return one
 
 
-def number_from_1(text):
-    """A positive integer of the command line."""
-    if not re.fullmatch(r"[0-9]{1,6}", text) or not int(text):
-        raise argparse.ArgumentTypeError(
-            "'%s'; accepted: a whole number from 1 to 999999" % text)
-    return int(text)
-
-
-def cpu_number(text):
-    """A CPU of the command line."""
-    if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise argparse.ArgumentTypeError(
-            "'%s'; accepted: the number of a CPU, as 2" % text)
-    return int(text)
-
-
-def time_span(text):
-    """Seconds of the command line."""
-    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", text)
-    if not match:
-        raise argparse.ArgumentTypeError(
-            "'%s'; accepted: seconds, or a number with s, m or h, as 5m"
-            % text)
-    return int(match.group(1)) * UNITS[match.group(2)]
-
-
-def share(text):
-    """A ratio of the command line."""
-    if not re.fullmatch(r"0\.[0-9]{1,6}|1(\.0{1,6})?", text) or \
-            not float(text):
-        raise argparse.ArgumentTypeError(
-            "'%s'; accepted: a ratio above 0 and up to 1, as 0.97" % text)
-    return float(text)
+FROM_1 = matching("0*[1-9][0-9]{0,5}", "a whole number from 1 to 999999")
+CPU = matching("[0-9]{1,6}", "the number of a CPU, as 2")
+TIME = matching(
+    "[1-9][0-9]{0,5}[smh]?", "seconds, or a number with s, m or h, as 5m",
+    lambda text: int(text.rstrip("smh")) * UNITS[text.lstrip("0123456789")])
+SHARE = matching(r"0\.(?!0+$)[0-9]{1,6}|1(\.0{1,6})?",
+                 "a ratio above 0 and up to 1, as 0.97", float)
+# a pipe cannot be set aside, nor read twice
+FILE = matching("(?!-$).+", "the name of a file, as /dev/stdin", str)
 
 
 def add_limits(add):
     """What protects a disk that is in use."""
-    add("--iops", metavar="N", type=number_from_1,
+    add("--iops", metavar="N", type=FROM_1,
         help="at most N I/Os per second")
-    add("--budget", metavar="TIME", type=time_span, help="at most that long, "
+    add("--budget", metavar="TIME", type=TIME, help="at most that long, "
         "as 90s, 5m or 1h: fewer and shorter runs")
     add("--force", action="store_true", help="measure although the disk is "
         "mounted or in use; it is still only read")
@@ -171,19 +127,19 @@ def add_limits(add):
 
 def add_output_options(add):
     """Where results go, and what is made of earlier ones."""
-    add("--json", metavar="FILE", type=our_file,
+    add("--json", metavar="FILE", type=FILE,
         help="where the records go [./plugbench-<disk>.json]")
     add("--verbose", "-v", action="store_true", help="all checks, a line for "
         "each run, and tables of all figures; else plan and verdict")
     add("--markdown", action="store_true", help="the verdict as Markdown, for "
         "a mail; with --show, nothing else")
-    add("--html", metavar="FILE", type=our_file,
+    add("--html", metavar="FILE", type=FILE,
         help="write a report, one page")
-    add("--compare", metavar="OLD.json", type=our_file, help="compare with "
+    add("--compare", metavar="OLD.json", type=FILE, help="compare with "
         "an earlier result, after measuring, or NEW.json with it")
-    add("--fail-below", metavar="RATIO", type=share, help="with --compare: "
+    add("--fail-below", metavar="RATIO", type=SHARE, help="with --compare: "
         "end with status 3 if anything is surely below that, as 0.97")
-    add("--show", metavar="FILE.json", type=our_file,
+    add("--show", metavar="FILE.json", type=FILE,
         help="print an earlier result again")
     add("--commit", metavar="ID", help="what the kernel was built from, for "
         "the records [uname -r and -v]")
@@ -195,9 +151,8 @@ def add_output_options(add):
 
 
 def make_parser():
-    """The command line."""
-    known = "\n".join("  %-18s %s%s" % (
-        name, one.text, ", 30% writes: --write" if one.write else "")
+    known = "\n".join(
+        f"  {name:<18} {one.text}{', 30% writes: --write' * one.write}"
         for name, one in WORKLOADS.items())
     parser = argparse.ArgumentParser(
         prog="plugbench", description=results.CLAIM + "\n\n" + results.NOTE,
@@ -211,14 +166,14 @@ def make_parser():
         "made for the run, which shows what the CPU does alone")
     add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
     add("--workloads", metavar="A,B", help="[all that only read]")
-    add("--jobfile", metavar="FILE.fio", type=our_file, help="instead of "
+    add("--jobfile", metavar="FILE.fio", type=FILE, help="instead of "
         "these: the jobs of a file for fio; its filename, times and seeds are "
         "not used")
-    add("--runtime", metavar="S", type=number_from_1, default=5,
+    add("--runtime", metavar="S", type=FROM_1, default=5,
         help="seconds of a run [5]")
-    add("--repeat", metavar="N", type=number_from_1, default=5,
+    add("--repeat", metavar="N", type=FROM_1, default=5,
         help="rounds; the order rotates from one to the next [5]")
-    add("--cpu", metavar="N", type=cpu_number, help="CPU that fio is bound "
+    add("--cpu", metavar="N", type=CPU, help="CPU that fio is bound "
         "to [near the disk, not CPU 0's core; of --jobfile: as it says]")
     add("--keep-scheduler", action="store_true", help="leave the I/O "
         "scheduler, with which every policy does as \"always\"")
@@ -233,21 +188,9 @@ HEEDED = {"restore": ["restore"],
           "files": ["device", "compare", "json", "fail_below"]}
 
 
-def check_heeded(mode, args, parser):
-    """Refuse what would be ignored."""
-    known = HEEDED[mode]
-    for name, value in vars(args).items():
-        if name not in known and value != parser.get_default(name):
-            parser.error("--%s does nothing here; accepted: only %s" % (
-                name.replace("_", "-"), ", ".join(
-                    "--" + one.replace("_", "-") for one in known
-                    if one != "device")))
-
-
 def mode_of(args, parser):
-    """"restore", "show", "files" or "measure"; what does not fit together is
-    refused.
-    """
+    """"restore", "show", "files" or "measure"; what does not fit together, or
+    would be ignored, is refused."""
     for wrong, text in (
             (args.yes and not args.write, "--yes needs --write"),
             (args.fail_below and not args.compare,
@@ -258,21 +201,22 @@ def mode_of(args, parser):
              "--null takes no --write: it compares reads")):
         if wrong:
             parser.error(text)
-    alone = [name for name in ("restore", "show")
-             if getattr(args, name)]
+    alone = [name for name in ("restore", "show") if getattr(args, name)]
     if len(alone) + bool(args.device) + args.null != 1:
         parser.error("give either /dev/DISK or --null (or, by themselves, "
                      "--restore, or --show)")
     if args.compare and (args.device or "").endswith(".json"):
         alone = ["files"]
-    if not alone:
-        return "measure"
-    check_heeded(alone[0], args, parser)
-    return alone[0]
+    known = HEEDED[alone[0]] if alone else vars(args)
+    for name, value in vars(args).items():
+        if name not in known and value != parser.get_default(name):
+            heeded = ", ".join(f"--{one}" for one in known if one != "device")
+            parser.error(f"--{name} does nothing here; accepted: only {heeded}"
+                         .replace("_", "-"))
+    return alone[0] if alone else "measure"
 
 
 def arguments(words):
-    """Parse the command line."""
     parser = make_parser()
     args = parser.parse_args(words)
     args.mode = mode_of(args, parser)
@@ -283,7 +227,6 @@ def arguments(words):
 # --- the work --------------------------------------------------------------
 
 def restore():
-    """Only that; the exit code."""
     told = []
     good = recover(lambda text: (say(text), told.append(text)))
     if not told:
@@ -292,7 +235,6 @@ def restore():
 
 
 def work(args):
-    """All of it; the exit code."""
     if args.mode == "restore":
         return restore()
     if args.mode == "show":
@@ -352,18 +294,11 @@ def conditions(plan, args):
         scheduler = active(leg.get("queue/scheduler", "none"))
         merges = leg.get("queue/nomerges", "0")
         if scheduler not in ("none", "") and not args.keep_scheduler:
-            found.append("scheduler none, and this host has %s, with which "
-                         "every policy does as \"always\"" % scheduler)
+            found.append(f"scheduler none, and this host has {scheduler}, "
+                         'with which every policy does as "always"')
         if merges != "0" and len(plan.merges) == 1:
-            found.append("nomerges=0, and this host has %s" % merges)
+            found.append(f"nomerges=0, and this host has {merges}")
     return list(dict.fromkeys(found))
-
-
-def say_disk(disk, identity):
-    """Which disk it is."""
-    say("disk: %s, %s, firmware %s, %s" % (
-        disk.what(), identity["model"] or "model unknown",
-        identity["firmware"] or "unknown", disk.size()))
 
 
 def checked(plan, args):
@@ -371,15 +306,15 @@ def checked(plan, args):
     results.check_paths((plan.json, args.html), (args.compare, *(
         path for one in args.loads.values() for path in one.files)))
     checks = run_checks(plan, args)
-    unknown = sorted(set(plan.policies) - set(POLICIES))
+    unknown = ", ".join(sorted(set(plan.policies) - set(POLICIES)))
     if unknown:
-        checks.add("error", "no policy %s is known here; leave it out with "
-                            "--policies" % ", ".join(unknown))
+        checks.add("error", f"no policy {unknown} is known here; leave it out "
+                            "with --policies")
     checks.show(args.verbose)
     print_plan(plan, args)
-    if checks.texts("error"):
-        raise EnvironmentProblem("%s; nothing was changed"
-                                 % "; ".join(checks.texts("error")))
+    errors = "; ".join(checks.texts("error"))
+    if errors:
+        raise EnvironmentProblem(f"{errors}; nothing was changed")
     return checks.texts("warn")
 
 
@@ -415,14 +350,15 @@ class Result:
         """The rounds that are whole, while more are to come."""
         self.keep_earlier()
         self.rounds = rounds
+        wanted = self.meta["repeat"]
         results.save(self.path, self.finish(records), dict(
-            self.meta, warnings=warnings + ["not finished: %d of %d rounds" % (
-                rounds, self.meta["repeat"])]))
+            self.meta, warnings=[
+                *warnings, f"not finished: {rounds} of {wanted} rounds"]))
 
     def kept(self):
         """Where they are, in words."""
-        return "%d whole round%s in %s" % (
-            self.rounds, "s are" if self.rounds > 1 else " is", self.path)
+        return f"{self.rounds} whole round" \
+            f"{'s are' if self.rounds > 1 else ' is'} in {self.path}"
 
 
 def measured(args, disk, journal):
@@ -431,7 +367,8 @@ def measured(args, disk, journal):
     if args.verbose:
         say(results.CLAIM)
     identity = identify(disk)
-    say_disk(disk, identity)
+    say(f"disk: {disk.what()}, {identity['model'] or 'model unknown'}, firmware"
+        f" {identity['firmware'] or 'unknown'}, {disk.size()}")
     warnings = checked(plan, args)
     if args.write:
         warn_write(plan, identity)
@@ -456,8 +393,7 @@ def measure(plan, args, journal, result):
     except EnvironmentProblem as problem:
         if not result.rounds:
             raise
-        raise EnvironmentProblem("%s; %s" % (problem,
-                                             result.kept())) from problem
+        raise EnvironmentProblem(f"{problem}; {result.kept()}") from problem
 
 
 def finished(args, result, found, warnings):
@@ -468,41 +404,30 @@ def finished(args, result, found, warnings):
     result.meta["warnings"] = warnings + more
     results.publish(result.finish(records), result.meta, result.path, args)
     if interrupted:
-        say("plugbench: interrupted by %s; %s" % (
-            interrupted, result.kept()), sys.stderr)
+        say(f"plugbench: interrupted by {interrupted}; {result.kept()}",
+            sys.stderr)
         return 130
     if args.compare:
         return results.compare(args.compare, result.path, args.fail_below)
     return 0
 
 
-def end_as_on_ctrl_c():
-    """The other signals end it in the same way, before and after the runs."""
-    for number in SIGNALS:
+def main(words=None):
+    args = arguments(sys.argv[1:] if words is None else words)
+    for number in SIGNALS:      # before and after the runs, as on Ctrl-C
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
-
-
-def main(words=None):
-    """Entry point; the exit code."""
-    args = arguments(sys.argv[1:] if words is None else words)
-    end_as_on_ctrl_c()
     try:
         return work(args)
     except UsageProblem as problem:
-        say("plugbench: %s" % problem, sys.stderr)
-        return 2
+        code, text = 2, problem
     except PermissionError as problem:
-        say("plugbench: %s: %s" % (problem.filename, refusal(problem)),
-            sys.stderr)
-        return 1
+        code, text = 1, f"{problem.filename}: {refusal(problem)}"
     except (EnvironmentProblem, OSError) as problem:
-        say("plugbench: %s" % problem, sys.stderr)
-        return 1
+        code, text = 1, problem
     except Interrupted as problem:
-        say("plugbench: interrupted by %s; no result was written" % problem,
-            sys.stderr)
-        return 130
+        code, text = 130, f"interrupted by {problem}; no result was written"
     except (KeyboardInterrupt, EOFError):
-        say("plugbench: interrupted", sys.stderr)
-        return 130
+        code, text = 130, "interrupted"
+    say(f"plugbench: {text}", sys.stderr)
+    return code
