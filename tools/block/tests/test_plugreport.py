@@ -134,7 +134,7 @@ def test_same_run_twice(here):
     """A run counts once; another seed is another run."""
     refuses({"records": [record(), record("never"), record()]},
             "records[0] and records[2] are the same run of threads: "
-            "gen4 rand4k-s32, patched always")
+            "gen4, rand4k-s32, patched always")
     records.check([record(), record(seed=9)])
 
 

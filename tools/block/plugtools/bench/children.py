@@ -35,7 +35,6 @@ class Stop:
             signal.signal(number, old)
 
     def note(self, number, _frame):
-        """The handler."""
         self.number = self.number or number
 
     def check(self):
@@ -89,8 +88,8 @@ class Runner:
         while process.poll() is None:
             self.stop.check()
             if time.monotonic() > deadline:
-                raise EnvironmentProblem("%s did not end within %d s"
-                                         % (process.args[0], seconds))
+                raise EnvironmentProblem(f"{process.args[0]} did not end "
+                                         f"within {seconds} s")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.1)
 
@@ -107,8 +106,8 @@ class Runner:
                     preexec_fn=self.journal.process)
             except subprocess.SubprocessError as error:
                 raise EnvironmentProblem(
-                    "%s cannot be noted in the journal, so it was not started:"
-                    " is /run full?" % command[0]) from error
+                    f"{command[0]} cannot be noted in the journal, so it was "
+                    "not started: is /run full?") from error
             try:
                 self.wait(process, seconds)
             finally:

@@ -32,9 +32,8 @@ def set_scheduler(leg, journal):
         return
     dependent = [leg.path("queue/iosched/" + name)
                  for name in listing(leg.path("queue/iosched"))]
-    for name in ("nr_requests", "async_depth", "wbt_lat_usec"):
-        dependent.append(leg.path("queue/" + name))
-    for one in dependent:
+    for one in dependent + [leg.path("queue/" + name) for name in (
+            "nr_requests", "async_depth", "wbt_lat_usec")]:
         with contextlib.suppress(OSError):
             journal.remember(one)
     journal.set(path, "none")
@@ -109,10 +108,10 @@ class Bench:
             events), seconds + GRACE_SECONDS)
         job = fio.fio_job(out)
         if code or not job:
+            said = (errors or out).strip()[-600:] or "it said nothing"
             raise EnvironmentProblem(
-                "fio failed with exit code %d on %s: %s\n  the command was: "
-                "%s" % (code, name, (errors or out).strip()[-600:]
-                        or "it said nothing", shlex.join(command)))
+                f"fio failed with exit code {code} on {name}: {said}\n  the "
+                f"command was: {shlex.join(command)}")
         return job, self.perf.counts()
 
     def count(self, name, seed):
@@ -129,7 +128,7 @@ class Bench:
         for leg in self.plan.legs:
             why = fallback(leg)
             if why:
-                self.warn("%s does as \"always\" here: %s" % (policy, why))
+                self.warn(f'{policy} does as "always" here: {why}')
 
     def completed(self):
         """Requests that the disk has completed so far."""
@@ -162,39 +161,41 @@ class Bench:
             ctx_switches_per_io=per(switches, ios))
         return found
 
+    def one_takes(self, spent, done):
+        """Seconds of a run, by those that are done."""
+        return spent / done if done else run_seconds(self.plan.runtime,
+                                                     self.countable())
+
     def over(self, spent, done):
         """Whether the next run would exceed the budget."""
-        one = spent / done if done else run_seconds(self.plan.runtime,
-                                                    self.countable())
-        return self.plan.budget and spent + one > self.plan.budget
+        return self.plan.budget and \
+            spent + self.one_takes(spent, done) > self.plan.budget
 
     def cut(self, records, number):
         """The records of the rounds that are whole."""
+        budget = duration(self.plan.budget)
         if not number:
-            raise EnvironmentProblem(
-                "the budget of %s is over before the first round is"
-                % duration(self.plan.budget))
-        self.warn("the budget of %s is over: %d of %d rounds" % (
-            duration(self.plan.budget), number, self.plan.repeat))
+            raise EnvironmentProblem(f"the budget of {budget} is over before "
+                                     "the first round is")
+        self.warn(f"the budget of {budget} is over: {number} of "
+                  f"{self.plan.repeat} rounds")
         return [one for one in records if one["run"] < number]
 
     def line_of(self, done, runs, figure, left):
         """A run and how far it is, for people."""
         number, name, policy, merges = runs[done]
         if len(self.plan.merges) > 1 and policy != BASELINE:
-            policy += ", nomerges=" + merges.name
-        return "[%*d/%d] round %d %-17s %-10s %s%s left" % (
-            len(str(len(runs))), done + 1, len(runs), number + 1, name, policy,
-            figure, duration(left))
+            policy += f", nomerges={merges.name}"
+        return f"[{done + 1:{len(str(len(runs)))}}/{len(runs)}] round " \
+            f"{number + 1} {name:<17} {policy:<10} {figure}{duration(left)} left"
 
     def begun(self, done, runs, spent):
         """On a terminal, the line of the run that begins takes the place of
         the last one's."""
         if self.verbose or not sys.stdout.isatty():
             return
-        one = spent / done if done else run_seconds(self.plan.runtime,
-                                                    self.countable())
-        text = self.line_of(done, runs, "", one * (len(runs) - done))
+        text = self.line_of(done, runs, "", self.one_takes(spent, done) * (
+            len(runs) - done))
         say("\r\033[K" + text[:shutil.get_terminal_size().columns - 1], end="")
         self.open_line = True
 
@@ -206,7 +207,7 @@ class Bench:
                                   or spent > self.told + TELL_SECONDS):
             return
         self.told = spent
-        say(self.line_of(done, runs, "%9.0f IOPS, " % record["iops"], spent
+        say(self.line_of(done, runs, f"{record['iops']:9.0f} IOPS, ", spent
                          / (done + 1) * (len(runs) - done - 1)))
 
     def end_line(self):
@@ -246,8 +247,8 @@ class Bench:
             if not number:
                 raise
             self.interrupted = str(problem)
-            self.warn("interrupted by %s: %d of %d rounds" % (
-                problem, number, self.plan.repeat))
+            self.warn(f"interrupted by {problem}: {number} of "
+                      f"{self.plan.repeat} rounds")
             return [one for one in records if one["run"] < number]
         finally:
             self.end_line()
@@ -286,12 +287,11 @@ def guarded(plan, args, journal, runner, save):
         lost = gone(plan)
         if lost:
             raise EnvironmentProblem(
-                "the disk %s has vanished during the run, its settings with "
-                "it" % lost.name) from error
+                f"the disk {lost.name} has vanished during the run, its "
+                "settings with it") from error
         if isinstance(error, OSError):
-            raise EnvironmentProblem(
-                "%s: %s" % (error.filename or "error",
-                            error.strerror)) from error
+            raise EnvironmentProblem(f"{error.filename or 'error'}: "
+                                     f"{error.strerror}") from error
         raise
 
 
@@ -299,11 +299,9 @@ def put_back(journal):
     """Restore, and say so; True if all is as it was."""
     changed = journal.changed()
     problems = journal.put_back()
-    for text in problems:
-        say("plugbench: " + text, sys.stderr)
-    for text in journal.done:
-        if re.search("is left at|has gone", text):
-            say("plugbench: " + text, sys.stderr)
+    for text in problems + [text for text in journal.done if re.search(
+            "is left at|has gone", text)]:
+        say(f"plugbench: {text}", sys.stderr)
     if changed and not problems:
         say("settings are as before")
     return not problems

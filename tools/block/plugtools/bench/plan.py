@@ -31,10 +31,10 @@ Merges = collections.namedtuple("Merges", "name values")
 def chosen(text, offered, what):
     """Names of a comma-separated list; each must be on offer, and once."""
     names = [name.strip() for name in text.split(",")]
-    wrong = [name for name in names if name not in offered]
-    if wrong:
-        raise UsageProblem("--%s: '%s' is none of: %s"
-                           % (what, wrong[0], ", ".join(offered)))
+    for name in names:
+        if name not in offered:
+            raise UsageProblem(f"--{what}: '{name}' is none of: "
+                               + ", ".join(offered))
     return list(dict.fromkeys(names))
 
 
@@ -44,25 +44,22 @@ def workload_names(args):
     if args.workloads is None:
         return list(WORKLOADS) if args.write else readers
     names = chosen(args.workloads, WORKLOADS, "workloads")
-    writers = [name for name in names if WORKLOADS[name].write]
-    if writers and not args.write:
-        raise UsageProblem("--workloads: %s writes to the disk, which needs "
-                           "--write; accepted without: %s"
-                           % (writers[0], ", ".join(readers)))
+    for name in names:
+        if WORKLOADS[name].write and not args.write:
+            raise UsageProblem(f"--workloads: {name} writes to the disk, which "
+                               "needs --write; accepted without: "
+                               + ", ".join(readers))
     return names
 
 
 def choose_workloads(args):
     """{name: workload} to run; those that write need --write."""
-    if args.jobfile:
-        name, one = read_jobfile(args.jobfile, args.write)
-        found, names = {name: one}, [name]
-    else:
-        found, names = WORKLOADS, workload_names(args)
-    if args.write and not any(found[name].write for name in names):
+    found = dict([read_jobfile(args.jobfile, args.write)]) if args.jobfile \
+        else {name: WORKLOADS[name] for name in workload_names(args)}
+    if args.write and not any(one.write for one in found.values()):
         raise UsageProblem("--write is given, but nothing that is to run "
                            "writes; leave --write out")
-    return {name: found[name] for name in names}
+    return found
 
 
 def choose_policies(args, legs):
@@ -96,8 +93,8 @@ def round_of(policies, merges, number=0):
 def free_name(disk):
     """Where the result goes: no earlier one's place."""
     for number in itertools.count(1):
-        path = "./plugbench-%s%s.json" % (
-            disk.name.replace("!", "-"), "-%d" % number * (number > 1))
+        path = f"./plugbench-{disk.name.replace('!', '-')}" \
+            f"{f'-{number}' * (number > 1)}.json"
         if not os.path.lexists(path):
             return path
 
@@ -117,7 +114,7 @@ def local_cpus(disk):
         node = disk.get(attribute)
         if node.isdigit():
             return cpu_list(read(rooted(
-                "/sys/devices/system/node/node%s/cpulist" % node), ""))
+                f"/sys/devices/system/node/node{node}/cpulist"), ""))
     return set()
 
 
@@ -126,10 +123,9 @@ def choose_cpu(args, disk):
     allowed = os.sched_getaffinity(0)
     if args.cpu is not None:
         if args.cpu not in allowed:
-            raise UsageProblem("--cpu: %d is none of the CPUs that this "
-                               "process may use: %s" % (
-                                   args.cpu, ",".join(map(str,
-                                                          sorted(allowed)))))
+            raise UsageProblem(
+                f"--cpu: {args.cpu} is none of the CPUs that this process may "
+                f"use: {','.join(map(str, sorted(allowed)))}")
         return args.cpu
     core = cpu_list(read(rooted("/sys/devices/system/cpu/cpu0/topology/"
                                 "thread_siblings_list"), "0"))
@@ -154,9 +150,9 @@ def fit(args, cells, counting):
         if rounds >= min(args.repeat, ROUNDS_WANTED):
             return rounds, runtime
     if not rounds:
-        raise UsageProblem(
-            "--budget: one round takes %s; accepted: a longer time, or fewer "
-            "--policies and --workloads" % duration(took))
+        raise UsageProblem(f"--budget: one round takes {duration(took)}; "
+                           "accepted: a longer time, or fewer --policies and "
+                           "--workloads")
     return rounds, 1
 
 
@@ -173,9 +169,8 @@ def check_iops(args, workloads):
         both = any(part.reads is not None for part in one.parts or ()) or (
             one.write and not one.parts)
         if args.iops < one.jobs * (1 + both):
-            raise UsageProblem(
-                "--iops: %d for %d jobs; accepted: %d or more for each" % (
-                    args.iops, one.jobs, 1 + both))
+            raise UsageProblem(f"--iops: {args.iops} for {one.jobs} jobs; "
+                               f"accepted: {1 + both} or more for each")
 
 
 def check_thinktime(workloads, runtime):
@@ -189,9 +184,8 @@ def check_thinktime(workloads, runtime):
         match = re.fullmatch("([0-9]{1,15})([a-z]*)", value.lower())
         if not match or match[2] not in THINK or \
                 int(match[1]) * THINK[match[2]] >= runtime:
-            raise UsageProblem("--jobfile: %s; accepted: a time as 20ms, less "
-                               "than a run, %d s (--runtime)"
-                               % (word[2:], runtime))
+            raise UsageProblem(f"--jobfile: {word[2:]}; accepted: a time as "
+                               f"20ms, less than a run, {runtime} s (--runtime)")
 
 
 def make_plan(args, disk, counting):
@@ -227,41 +221,32 @@ def expected(plan):
     return len(schedule(plan)) * run_seconds(plan.runtime, plan.counting)
 
 
-def print_limits(plan, args):
-    """What keeps the load within bounds."""
-    if plan.iops:
-        say("  at most %d I/Os per second: compare latency and CPU, not IOPS"
-            % plan.iops)
-    if plan.budget:
-        say("  at most %s, then it ends with the rounds that are done"
-            % duration(plan.budget))
-    if (plan.repeat, plan.runtime) != (args.repeat, args.runtime):
-        say("  for that, %d of %d rounds, and runs of %d s instead of %d s"
-            % (plan.repeat, args.repeat, plan.runtime, args.runtime))
-
-
 def print_plan(plan, args):
-    """What will be done and how long it takes."""
-    say("plan: %s %s, %s" % (plan.disk.node, "on CPU %d" % plan.cpu
-                             if plan.bound else "on any CPU", "polled"
-                             if plan.polled else "with interrupts"))
+    """What will be done, how long it takes, and what keeps it in bounds."""
+    on = f"on CPU {plan.cpu}" if plan.bound else "on any CPU"
+    how = "polled" if plan.polled else "with interrupts"
+    say(f"plan: {plan.disk.node} {on}, {how}")
     if plan.legs != [plan.disk]:
-        say("  settings:  of %s" % ", ".join(leg.name for leg in plan.legs))
-    say("  policies:  %s" % ", ".join(plan.policies))
+        say(f"  settings:  of {', '.join(leg.name for leg in plan.legs)}")
+    say(f"  policies:  {', '.join(plan.policies)}")
     if len(plan.merges) > 1:
-        say("  nomerges:  %s, as this host has it, and 0"
-            % plan.merges[0].name)
+        say(f"  nomerges:  {plan.merges[0].name}, as this host has it, and 0")
     for name, one in plan.workloads.items():
-        say("  workload:  %-18s %s" % (name, one.text if plan.polled else
-                                       one.text.replace(", polled", "")))
-    say("  %d rounds of %d workloads x %d policies, %d s each after %d s to "
-        "warm up:" % (plan.repeat, len(plan.workloads), len(plan.policies),
-                      plan.runtime, WARM_SECONDS))
-    say("  %d runs, some %s" % (len(schedule(plan)),
-                                duration(expected(plan))))
-    print_limits(plan, args)
-    if not args.verbose:
-        return
-    for number in range(min(plan.repeat, len(plan.policies))):
-        say("  order in round %d: %s" % (
-            number + 1, ", ".join(rotated(plan.policies, number))))
+        text = one.text if plan.polled else one.text.replace(", polled", "")
+        say(f"  workload:  {name:<18} {text}")
+    say(f"  {plan.repeat} rounds of {len(plan.workloads)} workloads x "
+        f"{len(plan.policies)} policies, {plan.runtime} s each after "
+        f"{WARM_SECONDS} s to warm up:\n  {len(schedule(plan))} runs, some "
+        f"{duration(expected(plan))}")
+    if plan.iops:
+        say(f"  at most {plan.iops} I/Os per second: compare latency and CPU, "
+            "not IOPS")
+    if plan.budget:
+        say(f"  at most {duration(plan.budget)}, then it ends with the rounds "
+            "that are done")
+    if (plan.repeat, plan.runtime) != (args.repeat, args.runtime):
+        say(f"  for that, {plan.repeat} of {args.repeat} rounds, and runs of "
+            f"{plan.runtime} s instead of {args.runtime} s")
+    for number in range(min(plan.repeat, len(plan.policies)) * args.verbose):
+        say(f"  order in round {number + 1}: "
+            + ", ".join(rotated(plan.policies, number)))

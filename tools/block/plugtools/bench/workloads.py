@@ -18,8 +18,7 @@ MIX = 70                        # reads of 100 I/Os, of our own that write
 def workload(access, bs, depth, batch, engine="io_uring", polled=True,
              write=False):
     """A workload with the line that --help shows."""
-    text = "%s %s, depth %d, by %d%s" % (access, bs, depth, batch,
-                                         ", polled" if polled else "")
+    text = f"{access} {bs}, depth {depth}, by {batch}{', polled' * polled}"
     return Workload(access, bs, depth, batch, engine, polled, write, text)
 
 

@@ -4,7 +4,7 @@
 The files are of different hours: their runs are not paired.
 """
 from .intervals import ALPHA, METRICS, correct, ratio
-from .records import CELL, ReportError, cell_key, rank
+from .records import CELL, ReportError, cell_key, cell_order, describe
 from .summary import COLUMNS, HEADINGS, figure, groups, stat
 from .tables import aligned, figures
 from .verdict import interval, percent
@@ -48,7 +48,7 @@ def compare(old, new, noise=NOISE):
     """
     before, after = groups(old, *CELL), groups(new, *CELL)
     common = sorted(before.keys() & after.keys(),
-                    key=lambda key: [rank(*pair) for pair in zip(CELL, key)])
+                    key=lambda key: cell_order(dict(zip(CELL, key))))
     if not common:
         raise ReportError("the files have no cell in common; accepted: "
                           "records of the same suite, disk model, workload, "
@@ -66,7 +66,7 @@ def compare(old, new, noise=NOISE):
 def missing(some, others):
     """The cells of some records that others lack, in words."""
     known = groups(others, *CELL)
-    return ["%s: %s, %s, %s %s" % key for key in groups(some, *CELL)
+    return [describe(one[0]) for key, one in groups(some, *CELL).items()
             if key not in known]
 
 
@@ -78,11 +78,10 @@ def interesting(one):
 
 def row(one):
     """A comparison as a row."""
-    sides = [figures(one[side])[0] for side in ("old", "new")]
-    change = (percent(one["ratio"]), interval(one) if one["low"] else "") \
-        if "ratio" in one else "-"
-    return ["%s %s" % (one["kernel"], one["policy"]),
-            HEADINGS[one["metric"]], *sides, change,
+    return [f"{one['kernel']} {one['policy']}", HEADINGS[one["metric"]],
+            *(figures(one[side])[0] for side in ("old", "new")),
+            (percent(one["ratio"]), interval(one) if one["low"] else "")
+            if "ratio" in one else "-",
             ("", one.get("word", "from or to nothing"))]
 
 
@@ -93,19 +92,13 @@ def text(found):
                     [row(one) for one in shown])
     said = ["  " + next(lines)]
     for key, group in groups(shown, "suite", "profile", "workload").items():
-        said += ["", "%s: %s, %s" % key]
+        said += ["", "{}: {}, {}".format(*key)]
         said += ["  " + next(lines) for _ in group]
-    changed = sum(one.get("word") != "same" for one in found)
+    said_of = [one.get("word") for one in found]
+    surely = said_of.count("better") + said_of.count("worse")
     return "\n".join(said + [
-        "", "%d of %d figures differ, %d of them beyond chance." % (
-            changed, len(found), sum(one.get("word") in ("better", "worse")
-                                     for one in found))])
-
-
-def stopped(one):
-    """No I/O any more: there is no ratio, and no doubt either."""
-    return one["metric"] == "iops" and \
-        one["old"]["mean"] > one["new"]["mean"] == 0
+        "", f"{len(found) - said_of.count('same')} of {len(found)} figures "
+        f"differ, {surely} of them beyond chance."])
 
 
 def gate(found, least):
@@ -118,8 +111,10 @@ def gate(found, least):
     for one in found:
         if one["metric"] not in GATED:
             continue
-        if "ratio" not in one:
-            (failed if stopped(one) else unclear).append(one)
+        if "ratio" not in one:  # if there is no I/O any more, there's no doubt
+            stopped = one["metric"] == "iops" and \
+                one["old"]["mean"] > one["new"]["mean"] == 0
+            (failed if stopped else unclear).append(one)
         elif one["p"] is None:
             unclear.append(one)
         elif one["ratio"] ** METRICS[one["metric"]][1] < least:

@@ -73,14 +73,14 @@ class Axis:
 
 def line(kind, left, top, right, bottom):
     """A line of a class."""
-    return '<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>' % (
-        kind, left, top, right, bottom)
+    return f'<line class="{kind}" x1="{left:.1f}" y1="{top:.1f}" ' \
+        f'x2="{right:.1f}" y2="{bottom:.1f}"/>'
 
 
 def text(kind, left, top, words, anchor="start"):
     """Words of a class."""
-    return '<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>' % (
-        kind, left, top, anchor, escape(words))
+    return f'<text class="{kind}" x="{left:.1f}" y="{top:.1f}" ' \
+        f'text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def row(one, axis, top):
@@ -91,12 +91,12 @@ def row(one, axis, top):
     marks = [line("interval", low, middle, high, middle)] + [
         line("interval", end, middle - 3, end, middle + 3)
         for end in (low, high)] if one["low"] is not None else []
-    return ['<g class="%s"><title>%s</title>' % (
-        one.get("judgement") or "open", escape(" ".join(
-            [one["mode"], value, sure, one.get("judgement") or ""]).strip())),
+    said = one.get("judgement") or ""
+    title = escape(f"{one['mode']} {value} {sure} {said}".strip())
+    return [f'<g class="{said or "open"}"><title>{title}</title>',
             text("mode", LABEL - 6, middle + 4, one["mode"], "end"),
-            '<rect class="bar" x="%.1f" y="%d" width="%.1f" height="%d"/>' % (
-                min(zero, change), top + 3, abs(change - zero), ROW - 6),
+            f'<rect class="bar" x="{min(zero, change):.1f}" y="{top + 3}" '
+            f'width="{abs(change - zero):.1f}" height="{ROW - 6}"/>',
             *marks, text("figure", WIDTH, middle + 4, value, "end"), "</g>"]
 
 
@@ -116,14 +116,13 @@ def chart(some, metric):
         grid += [line("grid" if percent else "zero", axis.at(percent), HEAD,
                       axis.at(percent), top),
                  text("tick", axis.at(percent), top + 15,
-                      "%+g%%" % percent if percent else "0", "middle")]
+                      f"{percent:+g}%" if percent else "0", "middle")]
+    better = "more" if more_is_better > 0 else "less"
     return "\n".join([
         '<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
-        'viewBox="0 0 %d %d" width="%d" aria-label="%s">' % (
-            WIDTH, top + AXIS, WIDTH, escape(
-                "Change of %s; %s is better. The table has the figures." % (
-                    heading, "more" if more_is_better > 0 else "less"))),
-        *grid, *parts, "</svg>"])
+        f'viewBox="0 0 {WIDTH} {top + AXIS}" width="{WIDTH}" aria-label="'
+        f'Change of {escape(heading)}; {better} is better. The table has the '
+        'figures.">', *grid, *parts, "</svg>"])
 
 
 def charts(verdict):
@@ -137,4 +136,4 @@ def charts(verdict):
 def alone(drawn, style=STYLE):
     """A chart as a file of its own."""
     start, rest = drawn.split("\n", 1)
-    return "%s<style>%s</style>\n%s" % (start, style, rest)
+    return f"{start}<style>{style}</style>\n{rest}"

@@ -11,18 +11,18 @@ def plain(text):
 
 def table(heads, rows):
     """Lines of a table; what is not a name stands to the right."""
-    yield "| %s |" % " | ".join(heads)
-    yield "|%s|" % "|".join(["---"] * 2 + ["--:"] * (len(heads) - 2))
+    yield f"| {' | '.join(heads)} |"
+    yield f"|---|---{'|--:' * (len(heads) - 2)}|"
     for row in rows:
-        yield "| %s |" % " | ".join(map(plain, row))
+        yield f"| {' | '.join(map(plain, row))} |"
 
 
 def text(verdict, facts, holds):
     """Sentences, table and what was measured; facts: [(name, text)]."""
     if not verdict:
         return "No verdict: nothing to compare with."
-    lines = ["**%s**" % plain(one) for one in verdicts.sentences(verdict)]
-    lines += ["This holds with %s." % plain(one) for one in holds]
+    lines = [f"**{plain(one)}**" for one in verdicts.sentences(verdict)]
+    lines += [f"This holds with {plain(one)}." for one in holds]
     named = verdicts.told_apart(verdict)
     rows = [(workload + (", " + profile) * named, mode,
              *(" ".join(pair) for pair in texts))
@@ -30,6 +30,5 @@ def text(verdict, facts, holds):
     lines += ["", *table(["workload", "mode"] + [
         one[0] for one in METRICS.values()], rows), "",
               verdicts.heading(verdict), ""]
-    lines += ["- %s: %s" % (name, plain(value))
-              for name, value in facts if value]
-    return "\n".join(lines)
+    return "\n".join(lines + [f"- {name}: {plain(value)}"
+                              for name, value in facts if value])

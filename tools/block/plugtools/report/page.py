@@ -58,8 +58,8 @@ def pair_cell(pair):
     """A figure with its spread."""
     value, spread = map(escape, pair)
     if spread:
-        value += ' <span class="sd">%s</span>' % spread
-    return "<td>%s</td>" % value
+        value += f' <span class="sd">{spread}</span>'
+    return f"<td>{value}</td>"
 
 
 def table(name, caption, heads, rows):
@@ -67,20 +67,21 @@ def table(name, caption, heads, rows):
 
     A row is (class, heading, pairs), or (None, heading, None) of a group.
     """
-    text = ['<div class="scroll" role="region" tabindex="0" aria-label="%s '
-            'of %s"><table><caption><span>%s</span></caption><thead><tr>' % (
-                escape(heads[0]), escape(name), escape(caption))]
-    text += ['<th scope="col">%s</th>' % escape(head) for head in heads[1:]]
-    text.append("</tr></thead><tbody>")
-    for kind, heading, pairs in rows:
-        if pairs is None:
-            text.append('<tr class="group"><th scope="rowgroup" colspan="%d">'
-                        "%s</th></tr>" % (len(heads) - 1, escape(heading)))
-            continue
-        text.append('<tr%s><th scope="row">%s</th>%s</tr>' % (
-            kind and ' class="%s"' % kind or "", escape(heading),
-            "".join(map(pair_cell, pairs))))
-    return text + ["</tbody></table></div>"]
+    yield ('<div class="scroll" role="region" tabindex="0" aria-label="'
+           f'{escape(heads[0])} of {escape(name)}"><table><caption><span>'
+           f'{escape(caption)}</span></caption><thead><tr>')
+    for head in heads[1:]:
+        yield f'<th scope="col">{escape(head)}</th>'
+    yield "</tr></thead><tbody>"
+    for kind, heading, cells in rows:
+        if cells is None:
+            yield ('<tr class="group"><th scope="rowgroup" colspan="'
+                   f'{len(heads) - 1}">{escape(heading)}</th></tr>')
+        else:
+            marked = f' class="{kind}"' if kind else ""
+            yield (f'<tr{marked}><th scope="row">{escape(heading)}</th>'
+                   f'{"".join(map(pair_cell, cells))}</tr>')
+    yield "</tbody></table></div>"
 
 
 def results(cells, suite):
@@ -90,10 +91,10 @@ def results(cells, suite):
     chosen, rows = choose_columns(cells), []
     for key, group in groups(cells, "suite", "profile", "workload").items():
         rows.append((None, group_title(key, cells), None))
-        rows += [(None, "%s %s" % (cell["kernel"], cell["policy"]),
+        rows += [(None, f"{cell['kernel']} {cell['policy']}",
                   [figures(stat_of(cell, column), column)
                    for column in chosen]) for cell in group]
-    return table(suite, "%s. %s" % (suite, " ".join(notes(cells))),
+    return table(suite, f"{suite}. {' '.join(notes(cells))}",
                  ["Results", "kernel, policy"] +
                  [HEADINGS[column] for column in chosen], rows)
 
@@ -106,32 +107,30 @@ def verdict_rows(verdict):
     for profile, workload, mode, pairs in verdicts.rows_of(verdict):
         if (profile, workload) != last:
             last = profile, workload
-            yield None, "%s, %s" % last, None
+            yield None, f"{profile}, {workload}", None
         use = used[last] == mode
         yield "use" if use else None, mode + (" (use)" if use else ""), pairs
 
 
 def charts(verdict):
     """The charts, folded by profile if there are several."""
-    text = []
-    found = groups([dict(zip(("profile", "metric", "svg"), one))
-                    for one in chart.charts(verdict)], "profile")
-    for (profile,), some in found.items():
-        drawn = ['<div class="charts">'] + [
-            "<figure><figcaption>Change of %s</figcaption>%s</figure>" % (
-                METRICS[one["metric"]][0], one["svg"])
-            for one in some] + ["</div>"]
-        text += drawn if len(found) == 1 else [
-            "<details open><summary>%s</summary>" % escape(profile), *drawn,
-            "</details>"]
-    return text
+    drawn = {}
+    for profile, metric, svg in chart.charts(verdict):
+        drawn.setdefault(profile, []).append(
+            f"<figure><figcaption>Change of {METRICS[metric][0]}</figcaption>"
+            f"{svg}</figure>")
+    for profile, figures_ in drawn.items():
+        some = f'<div class="charts">{"".join(figures_)}</div>'
+        yield some if len(drawn) == 1 else (
+            f"<details open><summary>{escape(profile)}</summary>{some}"
+            "</details>")
 
 
 def facts_part(section):
     """What was measured, and when, in a line; what a verdict holds with."""
     facts = [value for _, value in section.get("facts") or [] if value]
-    holds = ["This holds with %s." % one for one in section.get("holds") or []]
-    return ['<p class="facts">%s</p>' % escape(one)
+    holds = [f"This holds with {one}." for one in section.get("holds") or []]
+    return [f'<p class="facts">{escape(one)}</p>'
             for one in [" · ".join(facts)] * bool(facts) + holds]
 
 
@@ -141,12 +140,12 @@ def verdict_part(section, suite):
     if not verdict:
         return facts_part(section)
     heads = ["Verdict", "mode"] + [one[0] for one in METRICS.values()]
-    return ['<p class="verdict">%s</p>' % escape(one)
-            for one in verdicts.sentences(verdict)] + facts_part(
-                section) + charts(verdict) + [
-                    '<p class="sd">%s</p>' % LEGEND] + table(
-                        suite, verdicts.heading(verdict), heads,
-                        verdict_rows(verdict))
+    return [*(f'<p class="verdict">{escape(one)}</p>'
+              for one in verdicts.sentences(verdict)),
+            *facts_part(section), *charts(verdict),
+            f'<p class="sd">{LEGEND}</p>',
+            *table(suite, verdicts.heading(verdict), heads,
+                   verdict_rows(verdict))]
 
 
 def lines_of(value):
@@ -156,54 +155,50 @@ def lines_of(value):
 
 def pairs(rows):
     """A list of names and what they are; empty ones are left out."""
-    return ["<dl>"] + ["<dt>%s</dt><dd>%s</dd>" % (name, escape(value))
-                       for name, value in rows if value] + ["</dl>"]
+    return ["<dl>", *(f"<dt>{name}</dt><dd>{escape(value)}</dd>"
+                      for name, value in rows if value), "</dl>"]
 
 
 def details_part(section, suite):
     """What few look up: folded, if a verdict says what it comes to."""
     verdict = section.get("verdict")
-    text = ["<details%s><summary>Details</summary>" % (
-        "" if verdict else " open")]
+    text = [f"<details{'' if verdict else ' open'}><summary>Details</summary>"]
     text += pairs((name, lines_of(section.get(key))) for name, key in (
         ("What this is", "claim"), ("Command", "command"),
         ("Kernels compared", "kernels")))
     for lines in (verdicts.lines_of(verdict), section.get("details")):
         if lines:
-            text.append("<pre>%s</pre>" % escape(lines_of(lines)))
-    return text + results(section.get("cells"), suite) + ["</details>"]
+            text.append(f"<pre>{escape(lines_of(lines))}</pre>")
+    return [*text, *results(section.get("cells"), suite), "</details>"]
 
 
-def notes_part(section):
-    """How to read all this, last."""
-    verdict = section.get("verdict")
-    return pairs([
-        ("Intervals", verdict["method"] if verdict else ""),
-        ("Notes", lines_of(section.get("note")))])
+def name_of(section):
+    return escape(lines_of(section.get("suite")) or "results")
 
 
 def section_part(section, number):
-    """A suite: verdict with charts and table, details, notes.
+    """A suite: verdict with charts and table, details, and how to read them.
 
     facts: [(name, text)]; what is missing or empty is left out.
     """
     suite = lines_of(section.get("suite")) or "results"
-    return ['<section id="s%d"><h2>%s</h2>' % (number, escape(suite)),
+    verdict = section.get("verdict")
+    return [f'<section id="s{number}"><h2>{name_of(section)}</h2>',
             *verdict_part(section, suite), *details_part(section, suite),
-            *notes_part(section), "</section>"]
+            *pairs([("Intervals", verdict["method"] if verdict else ""),
+                    ("Notes", lines_of(section.get("note")))]), "</section>"]
 
 
 def html(sections, path, title):
     """Write the page."""
     text = ['<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width">',
-            "<title>%s</title><style>%s</style></head><body><h1>%s</h1>"
-            % (escape(title), CSS, escape(title))]
+            f"<title>{escape(title)}</title><style>{CSS}</style></head><body>"
+            f"<h1>{escape(title)}</h1>"]
     if len(sections) > 1:
-        text += ["<ul>"] + ['<li><a href="#s%d">%s</a></li>' % (
-            number, escape(lines_of(section.get("suite")) or "results"))
-                            for number, section in enumerate(sections)]
-        text.append("</ul>")
+        text += ["<ul>", *(
+            f'<li><a href="#s{number}">{name_of(section)}</a></li>'
+            for number, section in enumerate(sections)), "</ul>"]
     for number, section in enumerate(sections):
         text += section_part(section, number)
     text.append("</body></html>\n")

@@ -76,28 +76,30 @@ def identity(record):
 
 def describe(record):
     """The cell of a record, in words."""
-    return "%s: %s %s, %s %s" % cell_key(record)
+    return "{}: {}, {}, {} {}".format(*cell_key(record))
 
 
 def check(records, meta=None):
     """Raise ReportError unless both have the shape that a file has."""
-    if not isinstance(records, list):
-        raise ReportError("records is %s; accepted: a list of objects"
-                          % shown(records))
-    if not isinstance(meta, (dict, type(None))):
-        raise ReportError("meta is %s; accepted: an object" % shown(meta))
+    for name, value, kind in (("records", records, list),
+                              ("meta", {} if meta is None else meta, dict)):
+        if not isinstance(value, kind):
+            raise ReportError(f"{name} is {shown(value)}; accepted: " + (
+                "a list of objects" if kind is list else "an object"))
     for field in META.keys() & (meta or {}).keys():
         check_field(meta[field], META[field], f"meta: field {field}")
     seen = {}
     for number, record in enumerate(records):
-        where = "records[%d]" % number
+        where = f"records[{number}]"
         check_record(record, where)
         first = seen.setdefault(identity(record), where)
         if first != where:
             raise ReportError(
-                "%s and %s are the same run of %s; accepted: each run, seed "
-                "and commit of a cell once" % (first, where,
-                                               describe(record)))
+                f"{first} and {where} are the same run of {describe(record)}; "
+                "accepted: each run, seed and commit of a cell once")
+
+
+SHAPE = '{"records": [...], "meta": {...}}'
 
 
 def read_json(path):
@@ -106,29 +108,27 @@ def read_json(path):
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     except OSError as error:
-        raise ReportError("%s: %s; accepted: a file of records"
-                          % (path, error.strerror)) from error
+        raise ReportError(f"{path}: {error.strerror}; accepted: a file of "
+                          "records") from error
     except (ValueError, RecursionError) as error:
-        raise ReportError("%s is no JSON (%s); accepted: "
-                          '{"records": [...], "meta": {...}}'
-                          % (path, error)) from error
+        raise ReportError(f"{path} is no JSON ({error}); accepted: "
+                          f"{SHAPE}") from error
 
 
 def check_version(content):
     """Files of a later form are not guessed at."""
     version = content.get("version", 1)
     if not is_a(version, "integer") or not 1 <= version <= VERSION:
-        raise ReportError("version is %s; accepted: 1 to %d, or none, which "
-                          "is 1; a newer plugbench may have written the file"
-                          % (shown(version), VERSION))
+        raise ReportError(
+            f"version is {shown(version)}; accepted: 1 to {VERSION}, or none, "
+            "which is 1; a newer plugbench may have written the file")
 
 
 def load(path):
     """Records and meta of a file, such as can be printed."""
     content = read_json(path)
     if not isinstance(content, dict) or "records" not in content:
-        raise ReportError("%s holds no records; accepted: "
-                          '{"records": [...], "meta": {...}}' % path)
+        raise ReportError(f"{path} holds no records; accepted: {SHAPE}")
     meta = content.get("meta") or {}
     try:
         check_version(content)
@@ -137,7 +137,7 @@ def load(path):
             name: printable(value, "\n" if name == "note" else "")
             for name, value in meta.items()}
     except (ReportError, RecursionError) as error:
-        raise ReportError("%s: %s" % (path, error)) from error
+        raise ReportError(f"{path}: {error}") from error
 
 
 def rank(name, value):
@@ -163,9 +163,8 @@ def write_file(path, data):
     try:
         replace_file(path, data)
     except OSError as error:
-        raise ReportError("%s can not be written: %s"
-                          % (os.path.realpath(path), error.strerror)) \
-            from error
+        raise ReportError(f"{os.path.realpath(path)} can not be written: "
+                          f"{error.strerror}") from error
 
 
 def save(path, records, meta=None, **more):
@@ -176,9 +175,6 @@ def save(path, records, meta=None, **more):
         check(records, meta)
         content["records"] = sorted(records, key=run_order)
         text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
-    except ReportError as error:
-        raise ReportError("%s not written: %s" % (path, error)) from error
-    except (TypeError, ValueError) as error:
-        raise ReportError("%s not written: a further field or meta is no "
-                          "JSON: %s" % (path, error)) from error
-    write_file(path, (text + "\n").encode("utf-8"))
+    except (ReportError, TypeError, ValueError) as error:
+        raise ReportError(f"{path} not written: {error}") from error
+    write_file(path, f"{text}\n".encode("utf-8"))

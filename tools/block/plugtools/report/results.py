@@ -1,18 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What plugbench makes of its records: file, tables, verdict, page.
 
-plugbench calls, in this order:
-
-old_records(path)           before anything is measured, to refuse --compare's
-                            file early; also for --show
-complete(records, ...)      adds what is the same in all records
-about(disk, ...)            the meta of the result
-publish(records, meta, ...) writes and prints everything
-compare(old, new, ...)      --compare; returns the exit status
-show(path, ...)             tables, verdict and page of a file, again
-check_paths(...)            before anything is measured, too
-keep_earlier(path)          before a file is written for the first time
-
 All raise UsageProblem for a file that cannot be used and EnvironmentProblem
 for one that cannot be written.
 """
@@ -77,8 +65,8 @@ def old_records(path):
     with told(UsageProblem):
         found, meta = records.load(path)
         if not found:
-            raise records.ReportError("%s: its list of records is empty; "
-                                      "accepted: one record or more" % path)
+            raise records.ReportError(f"{path}: its list of records is empty; "
+                                      "accepted: one record or more")
     return found, meta
 
 
@@ -89,9 +77,9 @@ def check_paths(written, read):
         if taken & {os.path.realpath(path),
                     os.path.realpath(KEPT.sub("", path))}:
             raise UsageProblem(
-                "--json or --html would overwrite %s; accepted: a file that "
-                "is not also read, or written for the other, and no earlier "
-                "one of these (FILE.~1~)" % path)
+                f"--json or --html would overwrite {path}; accepted: a file "
+                "that is not also read, or written for the other, and no "
+                "earlier one of these (FILE.~1~)")
         taken.add(os.path.realpath(path))
 
 
@@ -100,10 +88,10 @@ def keep_earlier(path):
     if not os.path.isfile(path):
         return
     for number in itertools.count(1):
-        kept = "%s.~%d~" % (path, number)
+        kept = f"{path}.~{number}~"
         if not os.path.lexists(kept):
             os.rename(path, kept)
-            say("the earlier %s is now %s" % (path, kept))
+            say(f"the earlier {path} is now {kept}")
             return
 
 
@@ -117,11 +105,11 @@ def complete(found, identity, profile, patched, commit=None):
     common = dict(
         identity, kernel="patched" if patched else "unpatched",
         suite="plugbench",
-        commit=commit or "%s %s" % (uname.release, uname.version))
+        commit=commit or f"{uname.release} {uname.version}")
     name = " ".join(profile.split())
-    return [dict(common, profile=name + (
-        ", nomerges=" + record["nomerges"] if "nomerges" in record else ""),
-                 **record) for record in found]
+    return [{**common, "profile": name if "nomerges" not in record else
+             f"{name}, nomerges={record['nomerges']}", **record}
+            for record in found]
 
 
 def about(disk, identity, words, **facts):
@@ -137,12 +125,12 @@ def about(disk, identity, words, **facts):
 
 def facts_of(meta):
     """When, and of what: [(name, text)], for who reads it elsewhere."""
+    firmware, time_ = meta.get("firmware"), str(meta.get("time") or "")
     return [("Disk", ", ".join(filter(None, (
-        meta.get("model"), meta.get("firmware") and
-        "firmware %s" % meta["firmware"], meta.get("size"))))),
+        meta.get("model"), firmware and f"firmware {firmware}",
+        meta.get("size"))))),
             ("Kernel", str(meta.get("kernels") or "")),
-            ("Measured", str(meta.get("time") or "").replace("T", " ")
-             .replace("Z", " UTC"))]
+            ("Measured", time_.replace("T", " ").replace("Z", " UTC"))]
 
 
 def section_of(cells, found, meta):
@@ -182,7 +170,7 @@ def present(cells, found, meta, out):
             print_tables(cells, meta)
         say("\n" + colour(verdict.table(found, out.verbose)))
         for text in meta.get("holds") or []:
-            say("  This holds with %s." % text)
+            say(f"  This holds with {text}.")
     if out.html:
         page.html([section_of(cells, found, meta)], out.html,
                   f"Plug policies of {meta.get('disk', 'disk')}")
@@ -203,7 +191,7 @@ def publish(found, meta, path, out):
     opinion = save(path, found, meta)
     with told(EnvironmentProblem):
         present(summarise(found), opinion, meta, out)
-    say("wrote %s" % path, sys.stderr if out.markdown else None)
+    say(f"wrote {path}", sys.stderr if out.markdown else None)
 
 
 def show(path, out):
@@ -222,16 +210,15 @@ def judge(found, least, gone):
     failed, unclear = changes.gate(found, least)
     for words, some in (("regression", failed), ("cannot be told", unclear)):
         for one in some:
-            say("%s: %s %s, %s: %s" % (
-                words, one["workload"], one["policy"],
-                tables.HEADINGS[one["metric"]],
-                verdict.percent(one["ratio"]) if "ratio" in one else
-                "%s, then %s" % tuple(tables.figures(one[side])[0]
-                                      for side in ("old", "new"))))
+            change = verdict.percent(one["ratio"]) if "ratio" in one else \
+                ", then ".join(tables.figures(one[side])[0]
+                               for side in ("old", "new"))
+            say(f"{words}: {one['workload']} {one['policy']}, "
+                f"{tables.HEADINGS[one['metric']]}: {change}")
     for cell in gone:
-        say("cannot be told: only in the old: " + cell)
+        say(f"cannot be told: only in the old: {cell}")
     if not failed and not unclear and not gone:
-        say("no regression: nothing is surely below %g" % least)
+        say(f"no regression: nothing is surely below {least:g}")
     return REGRESSION if failed else UNCLEAR if unclear or gone else 0
 
 
@@ -261,11 +248,12 @@ def check_loads(had, has):
     for name in has.get("fio") or {}:
         old, new = load_of(had, has, name), load_of(has, had, name)
         if None not in (old, new) and old != new:
+            before, then = (
+                " ".join(word for word in side if word not in other)
+                or "not so" for side, other in ((old, new), (new, old)))
             raise UsageProblem(
-                "--compare: the loads of %s differ: %s, then %s; accepted: "
-                "results of one load" % (name, *(
-                    " ".join(word for word in side if word not in other)
-                    or "not so" for side, other in ((old, new), (new, old)))))
+                f"--compare: the loads of {name} differ: {before}, then "
+                f"{then}; accepted: results of one load")
 
 
 def without_zero(found):
@@ -280,9 +268,9 @@ def say_settings(had, has):
     """What was not the same: the figures may differ by that alone."""
     for name in SETTINGS:
         if name in had and name in has and had[name] != has[name]:
-            say("measured differently: %s %s, then %s" % (name, *(
-                " and ".join(map(str, value)) if isinstance(value, list)
-                else value for value in (had[name], has[name]))))
+            before, then = (" and ".join(map(str, value)) if isinstance(
+                value, list) else value for value in (had[name], has[name]))
+            say(f"measured differently: {name} {before}, then {then}")
 
 
 def compare(old, new, least=None, path=None):
@@ -299,13 +287,13 @@ def compare(old, new, least=None, path=None):
     say(changes.text(found))
     for name in sorted({one["workload"] for one in found}):
         if None in (load_of(had, has, name), load_of(has, had, name)):
-            say("cannot be told: whether %s was the same load, as a result "
-                "does not say what ran" % name)
+            say(f"cannot be told: whether {name} was the same load, as a "
+                "result does not say what ran")
     gone = changes.missing(before, after)
     for side, some in (("old", gone), (
             "new", changes.missing(after, before))):
         for cell in some:
-            say("only in the %s: %s" % (side, cell))
+            say(f"only in the {side}: {cell}")
     say_settings(had, has)
     status = 0 if least is None else judge(found, least, gone)
     if path:

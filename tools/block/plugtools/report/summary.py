@@ -64,24 +64,19 @@ def cell_of(records):
     return cell
 
 
-def relative_sd(one):
-    """Standard deviation as a part of the mean; None if not known."""
-    return None if one["sd"] is None else one["sd"] / one["mean"]
-
-
 def set_ratio(cell, base):
     """Compare a cell with its baseline, which may be itself."""
     if not base or not base["iops"]["mean"]:
         return
-    cell["baseline"] = "%s %s" % (base["kernel"], base["policy"])
+    cell["baseline"] = f"{base['kernel']} {base['policy']}"
     cell["ratio"] = cell["iops"]["mean"] / base["iops"]["mean"]
     if cell is base:
         cell["ratio_sd"] = None if cell["n"] == 1 else 0.0
     elif not cell["iops"]["mean"]:
         cell["ratio_sd"] = None
     elif cell["n"] > 1 and base["n"] > 1:
-        cell["ratio_sd"] = cell["ratio"] * math.hypot(
-            relative_sd(cell["iops"]), relative_sd(base["iops"]))
+        cell["ratio_sd"] = cell["ratio"] * math.hypot(*(
+            one["iops"]["sd"] / one["iops"]["mean"] for one in (cell, base)))
 
 
 def groups(items, *names):
@@ -113,22 +108,14 @@ def summarise(records):
 
 def is_baseline(cell):
     """Is it what the others of its workload are compared with?"""
-    return cell["baseline"] == "%s %s" % (cell["kernel"], cell["policy"])
-
-
-def baseline_name(cells):
-    """What the ratios are to, for headings."""
-    names = {cell["baseline"] for cell in cells} - {None}
-    return names.pop() if len(names) == 1 else "always"
+    return cell["baseline"] == f"{cell['kernel']} {cell['policy']}"
 
 
 def stat_of(cell, column):
     """The statistic behind a column, or None."""
     if column == "ratio":
-        if cell["ratio"] is None:
-            return None
-        return {"mean": cell["ratio"], "sd": cell["ratio_sd"],
-                "n": cell["n"]}
+        return None if cell["ratio"] is None else {
+            "mean": cell["ratio"], "sd": cell["ratio_sd"], "n": cell["n"]}
     if column.startswith("lat_us."):
-        return cell["lat_us"].get(column[len("lat_us."):])
+        return cell["lat_us"].get(column.partition(".")[2])
     return cell[column] if column in HEADINGS else cell["extra"].get(column)

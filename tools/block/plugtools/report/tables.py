@@ -22,8 +22,8 @@ def figures(one, column=None):
     if one is None:
         return "-", ""
     places = decimals(one["mean"], column)
-    spread = "" if not one["sd"] else "±%.*f" % (places, one["sd"])
-    return "%.*f" % (places, one["mean"]), spread
+    return f"{one['mean']:.{places}f}", \
+        f"±{one['sd']:.{places}f}" if one["sd"] else ""
 
 
 def choose_columns(cells, columns=None):
@@ -31,26 +31,26 @@ def choose_columns(cells, columns=None):
     known = set(HEADINGS).union(*(cell["extra"] for cell in cells))
     for column in columns or []:
         if column not in known:
-            raise ReportError("no column %s; accepted: %s"
-                              % (column, ", ".join(sorted(known))))
+            raise ReportError(f"no column {column}; accepted: "
+                              + ", ".join(sorted(known)))
     return [column for column in columns or HEADINGS
             if any(stat_of(cell, column) for cell in cells)]
 
 
 def group_title(key, cells):
     """Heading of a workload's rows; names the suite if there are several."""
+    suite, profile, workload = key
     several = len({cell["suite"] for cell in cells}) > 1
-    return "%s: %s, %s" % key if several else "%s, %s" % key[1:]
+    return f"{suite}: " * several + f"{profile}, {workload}"
 
 
 def spread_note(cells):
     """What ± means, if there is one."""
-    runs = {cell["n"] for cell in cells}
-    if max(runs) == 1:
+    runs = sorted({cell["n"] for cell in cells})
+    if runs[-1] == 1:
         return "One run each."
-    many = str(min(runs)) if len(runs) == 1 else \
-        "%d to %d" % (min(runs), max(runs))
-    return "Means of %s runs, ± one standard deviation." % many
+    many = " to ".join(map(str, dict.fromkeys([runs[0], runs[-1]])))
+    return f"Means of {many} runs, ± one standard deviation."
 
 
 def notes(cells):
@@ -58,7 +58,7 @@ def notes(cells):
     said = []
     names = sorted({cell["baseline"] for cell in cells} - {None})
     if names:
-        said.append("Ratio: IOPS to %s." % " or ".join(names))
+        said.append(f"Ratio: IOPS to {' or '.join(names)}.")
     if "patched always" in names:
         said.append("Patched always is the baseline where there is no "
                     "unpatched kernel.")
@@ -67,8 +67,7 @@ def notes(cells):
     said.append(spread_note(cells))
     mixed = sum(len(cell["commits"]) > 1 for cell in cells)
     if mixed:
-        said.append("%d of %d rows average several commits."
-                    % (mixed, len(cells)))
+        said.append(f"{mixed} of {len(cells)} rows average several commits.")
     return said
 
 
@@ -104,6 +103,5 @@ def body(cells, columns=None):
 
 def table(cells, columns=None):
     """The rows, and what one must know of them."""
-    if not cells:
-        return "no records"
-    return "\n".join([body(cells, columns), ""] + notes(cells))
+    return "\n".join([body(cells, columns), "", *notes(cells)]) if cells \
+        else "no records"

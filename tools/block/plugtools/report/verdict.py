@@ -117,15 +117,15 @@ def decide(found, base):
         return "use", name, 0, reasons(modes[name])
     if more > 0:
         return "not enough runs", None, more, (
-            "about %d more would do" % more if more <= HOPELESS else
-            "more than %d more are needed; does other work disturb them?"
-            % HOPELESS)
+            f"about {more} more would do" if more <= HOPELESS else
+            f"more than {HOPELESS} more are needed; does other work disturb "
+            "them?")
     if any(one["judgement"] in ("better", "worse")
            for some in modes.values() for one in some):
         return "use", base, 0, "no mode is better and nowhere worse"
-    return "no difference", None, 0, (
-        "IOPS within %g%%, p99 within %g%%, CPU per I/O within %g%%" % tuple(
-            100 * margin for margin in MARGINS.values()))
+    return "no difference", None, 0, ", ".join(
+        f"{METRICS[metric][0]} within {100 * margin:g}%"
+        for metric, margin in MARGINS.items())
 
 
 def opinion(profile, workload, found, base):
@@ -133,19 +133,18 @@ def opinion(profile, workload, found, base):
     decision, mode, more, why = decide(found, base)
     return {"suite": found[0]["suite"], "profile": profile,
             "workload": workload, "decision": decision, "mode": mode,
-            "more_runs": more, "text": "%s: %s" % (
-                "use " + mode if mode else decision, why)}
+            "more_runs": more,
+            "text": f"{f'use {mode}' if mode else decision}: {why}"}
 
 
 def percent(value):
     """A ratio as a change."""
-    return "%+.1f%%" % (100 * (value - 1))
+    return f"{100 * (value - 1):+.1f}%"
 
 
 def interval(one):
     """Its ends, as changes."""
-    return "(%s to %s)" % (percent(one["low"])[:-1],
-                           percent(one["high"])[:-1])
+    return f"({percent(one['low'])[:-1]} to {percent(one['high'])[:-1]})"
 
 
 def reasons(some):
@@ -153,13 +152,11 @@ def reasons(some):
     names = list(groups(some, "workload"))
     better = [one for one in some if one["judgement"] == "better"]
     if len(names) > 1:
-        return "IOPS %s in the mean of %d workloads; better in %s; worse in " \
-            "none" % (percent(math.exp(gain(some) / len(names))), len(names),
-                      ", ".join(name for (name,) in groups(better,
-                                                           "workload")))
-    return "; ".join("%s %s %s" % (METRICS[one["metric"]][0],
-                                   percent(one["ratio"]), interval(one))
-                     for one in better)
+        where = ", ".join(name for (name,) in groups(better, "workload"))
+        return f"IOPS {percent(math.exp(gain(some) / len(names)))} in the " \
+            f"mean of {len(names)} workloads; better in {where}; worse in none"
+    return "; ".join(f"{METRICS[one['metric']][0]} {percent(one['ratio'])} "
+                     f"{interval(one)}" for one in better)
 
 
 def of(records):
@@ -204,8 +201,8 @@ def sentences(verdict):
     found = groups(verdict["verdicts"], "suite", "profile")
     for (_, profile), some in found.items():
         words = some[-1]["text"]
-        yield "%s%s%s." % (profile + ": " if told_apart(verdict) else "",
-                           words[0].upper(), words[1:])
+        yield f"{profile}: " * told_apart(verdict) + \
+            f"{words[0].upper()}{words[1:]}."
 
 
 def cell_text(one):
@@ -229,8 +226,8 @@ def rows_of(verdict):
 
 def heading(verdict):
     """What the table's figures are."""
-    return ("Change from %s, with 95%% intervals. +: better, !: worse, ?: "
-            "more runs are needed." % verdict["baseline"])
+    return f"Change from {verdict['baseline']}, with 95% intervals. +: " \
+        "better, !: worse, ?: more runs are needed."
 
 
 def table(verdict, verbose=True):
