@@ -5,6 +5,7 @@ import pytest
 import benchtree
 import fakehost
 from plugtools.core import disks, journal
+from plugtools.stat import plugstat
 
 
 @pytest.fixture
@@ -24,3 +25,17 @@ def host(tmp_path, monkeypatch):
 def machine(tmp_path):
     """One with a disk and a fake of fio, for plugbench."""
     return benchtree.Machine(tmp_path)
+
+
+@pytest.fixture
+def stat(host, monkeypatch):
+    """plugstat in this process, on two disks that can be counted; "during"
+    happens while it sleeps."""
+    host.counted("nvme0n1", "nvme0")
+    host.counted("nullb0")
+
+    def call(*words, during=lambda: None):
+        with monkeypatch.context() as patch:
+            patch.setattr(plugstat.time, "sleep", lambda _: during())
+            return fakehost.run(plugstat.main, words)
+    return call

@@ -14,12 +14,21 @@ import subprocess
 import sys
 import termios
 import time
+from unittest import mock
 
 from plugtools.core.system import SIGNALS, names_in
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 MODES = ("always", "never", "seq-small", "adaptive")
 DEBUGFS = "sys/kernel/debug/"
+STAT = "10 2 80 1 20 4 160 2 0 3 4"
+# 100 submissions of 32, half of which get no batch, since STAT
+BUSY = {"tags_batched": 1600, "tag_batches": 50, "tags_single": 1600,
+        "no_batch_depth": 100, "no_batch_busy": 1500, "flush_full": 20,
+        "flush_finish": 80, "flush_requests": 3200, "merge_tried": 3100,
+        "merge_found": 31, "completion_batches": 200,
+        "batch_completions": 3200}
+BUSY_STAT = "3110 20 0 0 120 17 0 0 0 0 0"
 
 Result = collections.namedtuple("Result", "code out err")
 
@@ -42,6 +51,23 @@ def run(main, words):
         except SystemExit as end:
             code = end.code
     return Result(code or 0, out.getvalue(), err.getvalue())
+
+
+def calls(action):
+    """How many functions an action calls, which a busy machine does not
+    change."""
+    count = 0
+
+    def note(_frame, event, _what):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 def finish(process, seconds=60):
@@ -241,3 +267,77 @@ class Host:
                               str(path))
             value = offer(value, names)
         self.swap(path.relative_to(self.root), value)
+
+    def switch(self, disk):
+        """Whether plugs of a disk are counted."""
+        return self.get(f"{DEBUGFS}block/{disk}/plug_stats_enabled")
+
+    def counted(self, name, controller=None, mode=None):
+        """A disk with two hardware queues whose plugs can be counted, and are
+        not."""
+        self.disk(name, mode, controller, {"stat": STAT})
+        self.put(f"{DEBUGFS}block/{name}/plug_stats_enabled", "0")
+        for hctx in range(2):
+            self.counters(name, dict.fromkeys(BUSY, 0), hctx)
+
+    def busy(self, disk):
+        """What BUSY says has happened to it."""
+        self.counters(disk, BUSY)
+        self.put(f"sys/block/{disk}/stat", BUSY_STAT)
+
+    def doorbells(self, bells, commands, controller="nvme0"):
+        """What the driver of a controller has counted."""
+        self.put(f"{DEBUGFS}nvme_plug/{controller}/doorbells",
+                 f"queue 0 doorbells {bells * 9} commands {commands * 7}\n"
+                 f"queue 1 doorbells {bells} commands {commands}\n"
+                 "queue 2 doorbells 0 commands 0")
+
+    def policy(self, disk, mode, fallback="none"):
+        """What is set, and why that is not in force."""
+        self.put(f"sys/block/{disk}/queue/plug_policy", offer(mode))
+        self.put(f"sys/block/{disk}/queue/plug_policy_fallback", fallback)
+
+    def many(self, number, head="dm-{}", paths=("sd{}x0", "sd{}x1"), **queue):
+        """Heads of multipath with their paths, in place of all disks."""
+        self.remove("sys/block")
+        for disk in range(number):
+            for path in paths:
+                where = f"sys/block/{path.format(disk)}/"
+                for name, text in {
+                        "size": "2097152", "stat": STAT, "mq/0/x": "",
+                        "wwid": f"naa.{disk}",
+                        "queue/plug_policy": offer("always"),
+                        "queue/plug_policy_fallback": "none",
+                        **{f"queue/{name}": text
+                           for name, text in queue.items()}}.items():
+                    self.put(where + name, text)
+                if head.startswith("dm"):
+                    self.put(f"sys/block/{head.format(disk)}/slaves/"
+                             f"{path.format(disk)}/x")
+            self.put(f"sys/block/{head.format(disk)}/size", "2097152")
+
+    @contextlib.contextmanager
+    def going(self, disk, access):
+        """A disk that goes at its N-th access from now on; yields a list that
+        says that it has gone."""
+        where, gone = str(self.path(f"sys/block/{disk}/")), []
+        left, open_it, ask = [access], open, os.stat
+
+        def leave(path):
+            if str(path).startswith(where + "/"):
+                left[0] -= 1
+                if left[0] < 0 and not gone:
+                    gone.append(disk)
+                    shutil.rmtree(where)
+
+        def opening(path, *args, **options):
+            leave(path)
+            return open_it(path, *args, **options)
+
+        def asking(path, *args, **options):
+            leave(path)
+            return ask(path, *args, **options)
+
+        with mock.patch("builtins.open", opening), \
+             mock.patch("os.stat", asking):
+            yield gone

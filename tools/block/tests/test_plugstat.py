@@ -1,251 +1,384 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what plugstat computes and prints, on a fake machine."""
+"""What plugstat computes and prints, and what it says when it cannot."""
 import datetime
+import errno
+import io
+import itertools
 import json
-import os
+import pathlib
 import time
-import unittest
-from unittest import mock
 
-from stattree import BUSY, BUSY_STAT, STAT, Tree
+import pytest
+
+from fakehost import BUSY, BUSY_STAT, DEBUGFS, STAT
 from plugtools import VERSION
-from plugtools.stat import figures, output, plugstat
+from plugtools.core import terminal
+from plugtools.stat import figures, output, plugstat, source, switch
 
 
-class Numbers(Tree):
-    """What is computed."""
-
-    def json(self, *args, during):
-        code, out, _ = self.run_tool("--json", "-c", "1", *args,
-                                     during=during)
-        self.assertEqual(code, 0)
-        first, last = map(json.loads, out.splitlines())
+@pytest.fixture
+def said(stat):
+    """(disks, answers) of one interval in JSON."""
+    def call(*words, during=lambda: None):
+        done = stat("--json", "-c", "1", *words, during=during)
+        assert done.code == 0
+        first, last = map(json.loads, done.out.splitlines())
         return first["disks"], last["answers"]
+    return call
 
-    def busy(self):
+
+# --- numbers -----------------------------------------------------------------
+
+def test_sums_and_figures(host, said):
+    """Of two hardware queues."""
+    def busy():
         half = {name: value // 2 for name, value in BUSY.items()}
-        rest = {name: BUSY[name] - half[name] for name in BUSY}
-        self.counters("nullb0", half, 0)
-        self.counters("nullb0", rest, 1)
-        self.put("sys/block/nullb0/stat", BUSY_STAT)
+        host.counters("nullb0", half, 0)
+        host.counters("nullb0", {name: BUSY[name] - half[name]
+                                 for name in BUSY}, 1)
+        host.put("sys/block/nullb0/stat", BUSY_STAT)
 
-    def test_sums_hardware_queues(self):
-        disks, _ = self.json("nullb0", during=self.busy)
-        self.assertEqual(list(disks), ["nullb0"])
-        counters = disks["nullb0"]["counters"]
-        for name, value in BUSY.items():
-            self.assertEqual(counters[name], value, name)
-        self.assertEqual(counters["stat_ios"], 3200)
-        self.assertEqual(counters["stat_merges"], 31)
-
-    def test_figures(self):
-        disks, _ = self.json("nullb0", during=self.busy)
-        fig = disks["nullb0"]["figures"]
-        self.assertEqual(fig["requests"], 3200)
-        self.assertAlmostEqual(fig["merged"], 0.01)
-        self.assertEqual(fig["requests_per_flush"], 32)
-        self.assertEqual(fig["flush_reason"], "finish")
-        self.assertEqual(fig["tags_in_batches"], 0.5)
-        self.assertEqual(fig["tags_per_batch"], 32)
-        self.assertEqual(fig["no_batch"], {"busy": 1500, "depth": 100})
-        self.assertIsNone(fig["commands_per_doorbell"])
-        self.assertEqual(fig["completions_per_batch"], 16)
-
-    def test_only_the_interval_counts(self):
-        self.counters("nullb0", {"tags_single": 100})
-        disks, _ = self.json("nullb0", during=lambda: self.counters(
-            "nullb0", {"tags_single": 130}))
-        self.assertEqual(disks["nullb0"]["counters"]["tags_single"], 30)
-
-    def test_a_disk_that_comes_back_gives_no_negative_number(self):
-        self.counters("nullb0", {"tags_single": 100})
-        disks, _ = self.json("nullb0", during=lambda: self.counters(
-            "nullb0", {"tags_single": 5}))
-        self.assertEqual(disks["nullb0"]["counters"]["tags_single"], 5)
-
-    def test_rate(self):
-        old = {"time": 10.0, "stat_ios": 100}
-        new = {"time": 12.0, "stat_ios": 500}
-        fig = figures.figures(figures.delta(old, new))
-        self.assertEqual(fig["requests_per_s"], 200)
-
-    def test_doorbells_without_the_admin_queue(self):
-        self.doorbells(5, 5)
-
-        def busy():
-            self.doorbells(15, 325)
-            self.put("sys/block/nvme0n1/stat", BUSY_STAT)
-
-        disks, answers = self.json("nvme0n1", during=busy)
-        self.assertEqual(
-            disks["nvme0n1"]["figures"]["commands_per_doorbell"], 32)
-        self.assertEqual(answers["nvme0n1"]["doorbell"],
-                         "yes: 32.0 commands per doorbell")
-
-    def test_multipath_path_finds_its_controller(self):
-        # the kernel names a path by subsystem, controller and namespace:
-        # this is the second controller of the first subsystem
-        self.add_disk("nvme0c1n1", "nvme1")
-        self.doorbells(0, 0, "nvme0")
-        self.doorbells(0, 0, "nvme1")
-
-        def busy():
-            self.doorbells(1, 7, "nvme0")
-            self.doorbells(2, 64, "nvme1")
-
-        disks, _ = self.json("nvme0c1n1", during=busy)
-        counters = disks["nvme0c1n1"]["counters"]
-        self.assertEqual((counters["doorbells"], counters["commands"]),
-                         (2, 64))
-
-    def test_no_doorbells(self):
-        disks, _ = self.json("nvme0n1", "nullb0", during=lambda: None)
-        for found in disks.values():
-            self.assertNotIn("doorbells", found["counters"])
-
-    def test_head_stands_for_its_paths(self):
-        self.put("sys/block/nvme1n1/stat", STAT)
-        for path, controller in (("nvme1c2n1", "nvme2"),
-                                 ("nvme1c3n1", "nvme3")):
-            self.add_disk(path, controller)
-        disks, _ = self.json("nvme1n1", during=lambda: None)
-        self.assertEqual(list(disks), ["nvme1c2n1", "nvme1c3n1"])
-
-    def test_dm_stands_for_its_legs(self):
-        self.put("sys/block/dm-0/stat", STAT)
-        os.makedirs(self.path("sys/block/dm-0/slaves/nullb0"))
-        disks, _ = self.json("dm-0", during=lambda: None)
-        self.assertEqual(list(disks), ["nullb0"])
-
-    def test_answers(self):
-        _, answers = self.json("nullb0", during=self.busy)
-        said = answers["nullb0"]
-        self.assertEqual(said["tags"], "partly: 32.0 tags per batch, 50% of "
-                         "all tags come in batches; batches refused: "
-                         "busy (1500), depth (100)")
-        self.assertEqual(said["doorbell"], "unknown: the driver does not "
-                         "count doorbells; 32.0 requests per flush of a plug")
-
-    def test_answers_without_io(self):
-        _, answers = self.json("nullb0", during=lambda: None)
-        for text in answers["nullb0"].values():
-            self.assertEqual(text, "no I/O was seen")
-
-    def test_answers_where_nothing_is_batched(self):
-        fig = figures.figures({"stat_ios": 9, "tags_single": 9,
-                               "doorbells": 9, "commands": 9,
-                               "no_batch_busy": 9})
-        said = figures.answers(fig)
-        self.assertTrue(said["tags"].startswith("no: - tags"), said)
-        self.assertTrue(said["doorbell"].startswith("no: 1.0"), said)
-
-    def test_answers_for_io_without_a_plug(self):
-        said = figures.answers(figures.figures(
-            {"stat_ios": 9, "tags_single": 9}))
-        self.assertIn(" - requests per flush", said["doorbell"])
-
-    def test_verdicts(self):
-        for value, share, text in ((32, 1, "yes"), (31, .9, "yes"),
-                                   (30.9, 1, "partly"), (32, .89, "partly"),
-                                   (32, .1, "partly"), (32, .09, "no"),
-                                   (None, 1, "no"), (32, None, "no")):
-            self.assertEqual(figures.verdict(value, share), text,
-                             (value, share))
+    disks, answers = said("nullb0", during=busy)
+    assert list(disks) == ["nullb0"]
+    counters, fig = (disks["nullb0"][what] for what in ("counters", "figures"))
+    assert {**counters, **BUSY, "stat_ios": 3200, "stat_merges": 31} == counters
+    assert {**fig, "requests": 3200, "merged": pytest.approx(0.01),
+            "requests_per_flush": 32, "flush_reason": "finish",
+            "tags_in_batches": 0.5, "tags_per_batch": 32,
+            "no_batch": {"busy": 1500, "depth": 100},
+            "commands_per_doorbell": None,
+            "completions_per_batch": 16} == fig
+    assert answers["nullb0"] == {
+        "tags": "partly: 32.0 tags per batch, 50% of all tags come in batches; "
+                "batches refused: busy (1500), depth (100)",
+        "doorbell": "unknown: the driver does not count doorbells; 32.0 "
+                    "requests per flush of a plug"}
 
 
-class Output(Tree):
-    """What is printed."""
-
-    def busy(self):
-        self.counters("nullb0", BUSY)
-        self.put("sys/block/nullb0/stat", BUSY_STAT)
-
-    def test_table(self):
-        code, out, _ = self.run_tool("-c", "2", "nullb0", during=self.busy)
-        self.assertEqual(code, 0)
-        lines = out.splitlines()
-        self.assertEqual(lines[0].split(), list(output.HEADER))
-        cells = lines[1].split()
-        self.assertEqual([cells[0]] + cells[2:], [
-            "nullb0", "1", "32.0", "finish", "50", "32.0", "-", "16.0",
-            "-"])
-        # nothing happened in the second interval
-        self.assertEqual(lines[2].split()[1:],
-                         ["0", "-", "-", "-", "-", "-", "-", "-", "-"])
-        self.assertEqual(len({len(text) for text in lines[:3]}), 1)
-        self.assertEqual(lines[3], "")
-        self.assertEqual([text.split(": ")[1].split("?")[0]
-                          for text in lines[4:]],
-                         ["32 tags at once", "32 per doorbell"])
-
-    def test_header_returns_every_20_lines(self):
-        _, out, _ = self.run_tool("-c", "21", "nullb0")
-        self.assertEqual(out.count("req/s"), 2)
-
-    def test_iostat_s_words(self):
-        for words in (["nullb0", "1", "2"], ["1", "2", "nullb0"],
-                      ["nullb0", "-t", "0.5", "2"], ["/dev/nullb0", "1", "2"]):
-            code, out, err = self.run_tool(*words, during=self.busy)
-            self.assertEqual((code, err), (0, ""), words)
-            shown = [text for text in out.splitlines()
-                     if text.startswith("nullb0 ")]
-            self.assertEqual(len(shown), 2, words)
-
-    def test_interval_of_words(self):
-        slept = []
-        with mock.patch.object(plugstat, "watch", lambda names, args, output:
-                               slept.append((args.interval, args.count))):
-            self.run_tool("nullb0", "2.5", "7")
-            self.run_tool("3")
-            self.run_tool("nullb0")
-        self.assertEqual(slept, [(2.5, 7), (3, None), (1, None)])
-
-    def test_time_of_each_interval(self):
-        _, out, _ = self.run_tool("-t", "nullb0", "1", "2")
-        stamps = [text for text in out.splitlines() if text[:1] == "2"]
-        self.assertEqual(len(stamps), 2)
-        for text in stamps:
-            self.assertIsNotNone(
-                datetime.datetime.fromisoformat(text).tzinfo)
-
-    def test_idle_disks_are_left_out(self):
-        _, out, _ = self.run_tool("-z", "1", "2", during=self.busy)
-        lines = [text.split()[0] for text in out.splitlines() if text]
-        self.assertEqual(lines.count("nullb0"), 1)
-        self.assertNotIn("nvme0n1", lines)
-        _, out, _ = self.run_tool("-z", "--json", "1", "1")
-        self.assertEqual(json.loads(out.splitlines()[0])["disks"], {})
-
-    def test_no_report_since_boot(self):
-        self.busy()
-        for words in (["-y"], []):
-            _, out, _ = self.run_tool("nullb0", "1", "1", *words)
-            self.assertEqual(out.splitlines()[1].split()[1], "0")
-
-    def test_json_says_when(self):
-        before = time.time()
-        _, out, _ = self.run_tool("--json", "nullb0", "1", "2")
-        for text in out.splitlines():
-            said = json.loads(text)
-            self.assertEqual(said["version"], output.VERSION)
-            when = datetime.datetime.fromisoformat(said["time"])
-            self.assertLess(abs(when.timestamp() - before), 60)
-
-    def test_version(self):
-        for option in "-V", "--version":
-            code, out, _ = self.run_tool(option)
-            self.assertEqual((code, out), (0, "plugstat %s\n" % VERSION))
-
-    def test_help_has_a_word_for_each_column(self):
-        code, out, _ = self.run_tool("--help")
-        self.assertEqual(code, 0)
-        for name in output.HEADER[1:] + ("tags", "doorbell", "best",
-                                         "state"):
-            self.assertIn("\n  %s " % name, out)
-        for why in figures.REASONS + figures.NO_BATCH:
-            self.assertIn(why, out)
+@pytest.mark.parametrize("before, after, told", [
+    (100, 130, 30),             # only the interval counts
+    (100, 5, 5),                # a disk that came back
+])
+def test_difference(host, said, before, after, told):
+    host.counters("nullb0", {"tags_single": before})
+    disks, _ = said("nullb0", during=lambda: host.counters(
+        "nullb0", {"tags_single": after}))
+    assert disks["nullb0"]["counters"]["tags_single"] == told
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_rate():
+    assert figures.figures(figures.delta(
+        {"time": 10.0, "stat_ios": 100},
+        {"time": 12.0, "stat_ios": 500}))["requests_per_s"] == 200
+
+
+def test_doorbells_without_the_admin_queue(host, said):
+    host.doorbells(5, 5)
+
+    def busy():
+        host.doorbells(15, 325)
+        host.put("sys/block/nvme0n1/stat", BUSY_STAT)
+
+    disks, answers = said("nvme0n1", during=busy)
+    assert disks["nvme0n1"]["figures"]["commands_per_doorbell"] == 32
+    assert answers["nvme0n1"]["doorbell"] == "yes: 32.0 commands per doorbell"
+
+
+def test_multipath_path_finds_its_controller(host, said):
+    """The kernel names a path by subsystem, controller and namespace: this is
+    the second controller of the first subsystem."""
+    host.counted("nvme0c1n1", "nvme1")
+    for controller in "nvme0", "nvme1":
+        host.doorbells(0, 0, controller)
+
+    def busy():
+        host.doorbells(1, 7, "nvme0")
+        host.doorbells(2, 64, "nvme1")
+
+    counters = said("nvme0c1n1", during=busy)[0]["nvme0c1n1"]["counters"]
+    assert (counters["doorbells"], counters["commands"]) == (2, 64)
+
+
+def test_no_doorbells_and_no_io(said):
+    disks, answers = said("nvme0n1", "nullb0")
+    for disk in "nvme0n1", "nullb0":
+        assert "doorbells" not in disks[disk]["counters"]
+        assert set(answers[disk].values()) == {"no I/O was seen"}
+
+
+def test_legs(host, said):
+    """Of a head of NVMe multipath, and of dm."""
+    host.put("sys/block/nvme1n1/stat", STAT)
+    host.counted("nvme1c2n1", "nvme2")
+    host.counted("nvme1c3n1", "nvme3")
+    host.put("sys/block/dm-0/slaves/nullb0/x")
+    assert list(said("nvme1n1")[0]) == ["nvme1c2n1", "nvme1c3n1"]
+    assert list(said("dm-0")[0]) == ["nullb0"]
+
+
+@pytest.mark.parametrize("counters, question, text", [
+    ({"doorbells": 9, "commands": 9}, "tags", "no: - tags"),
+    ({"doorbells": 9, "commands": 9}, "doorbell", "no: 1.0"),
+    ({}, "doorbell", "unknown: the driver does not count doorbells; - requests "
+     "per flush"),
+])
+def test_answers_where_nothing_is_batched(counters, question, text):
+    fig = figures.figures({"stat_ios": 9, "tags_single": 9,
+                           "no_batch_busy": 9, **counters})
+    assert figures.answers(fig)[question].startswith(text)
+
+
+@pytest.mark.parametrize("value, share, text", [
+    (32, 1, "yes"), (31, .9, "yes"), (30.9, 1, "partly"), (32, .89, "partly"),
+    (32, .1, "partly"), (32, .09, "no"), (None, 1, "no"), (32, None, "no")])
+def test_verdict(value, share, text):
+    assert figures.verdict(value, share) == text
+
+
+# --- what is printed ---------------------------------------------------------
+
+def test_table(host, stat):
+    done = stat("-c", "2", "nullb0", during=lambda: host.busy("nullb0"))
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0].split() == list(output.HEADER)
+    cells = lines[1].split()
+    assert [cells[0]] + cells[2:] == [
+        "nullb0", "1", "32.0", "finish", "50", "32.0", "-", "16.0", "-"]
+    # nothing happened in the second interval
+    assert lines[2].split()[1:] == ["0"] + ["-"] * 8
+    assert len({len(text) for text in lines[:3]}) == 1
+    assert lines[3] == ""
+    assert [text.split(": ")[1].split("?")[0] for text in lines[4:]] == [
+        "32 tags at once", "32 per doorbell"]
+
+
+def test_header_returns_every_20_lines(stat):
+    assert stat("-c", "21", "nullb0").out.count("req/s") == 2
+
+
+def test_nothing_is_told_of_the_time_since_boot(host, stat):
+    host.busy("nullb0")
+    assert stat("nullb0", "1", "1").out.splitlines()[1].split()[1] == "0"
+
+
+@pytest.mark.parametrize("words", [
+    "nullb0 1 2", "1 2 nullb0", "nullb0 -t 0.5 2", "/dev/nullb0 1 2"])
+def test_iostat_s_words(host, stat, words):
+    done = stat(*words.split(), during=lambda: host.busy("nullb0"))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("\nnullb0 ") == 2
+
+
+@pytest.mark.parametrize("words, interval, count", [
+    ("nullb0 2.5 7", 2.5, 7), ("3", 3, None), ("nullb0", 1, None)])
+def test_interval_of_words(stat, monkeypatch, words, interval, count):
+    seen = []
+    monkeypatch.setattr(plugstat, "watch", lambda names, args, output:
+                        seen.append((args.interval, args.count)))
+    stat(*words.split())
+    assert seen == [(interval, count)]
+
+
+def test_time_of_each_interval(stat):
+    stamps = [text for text in stat("-t", "nullb0", "1", "2").out.splitlines()
+              if text[:1] == "2"]
+    assert len(stamps) == 2
+    for text in stamps:
+        assert datetime.datetime.fromisoformat(text).tzinfo
+
+
+def test_idle_disks_are_left_out(host, stat):
+    done = stat("-z", "1", "2", during=lambda: host.busy("nullb0"))
+    lines = [text.split()[0] for text in done.out.splitlines() if text]
+    assert lines.count("nullb0") == 1
+    assert "nvme0n1" not in lines
+    first = stat("-z", "--json", "1", "1").out.splitlines()[0]
+    assert json.loads(first)["disks"] == {}
+
+
+def test_json_says_when(stat):
+    for text in stat("--json", "nullb0", "1", "2").out.splitlines():
+        said = json.loads(text)
+        assert said["version"] == output.VERSION
+        when = datetime.datetime.fromisoformat(said["time"])
+        assert abs(when.timestamp() - time.time()) < 60
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version(stat, option):
+    assert stat(option)[:2] == (0, f"plugstat {VERSION}\n")
+
+
+def test_help_has_a_word_for_each_column(stat):
+    out = stat("--help").out
+    for name in output.HEADER[1:] + ("tags", "doorbell", "best", "state"):
+        assert f"\n  {name} " in out
+    for why in figures.REASONS + figures.NO_BATCH:
+        assert why in out
+
+
+@pytest.mark.parametrize("option, shown", [([], "522200"), (["-h"], "522k")])
+def test_long_numbers(host, stat, monkeypatch, option, shown):
+    monkeypatch.setattr(source.time, "monotonic", itertools.count(1).__next__)
+    done = stat("1", "1", "nullb0", *option, during=lambda: host.put(
+        "sys/block/nullb0/stat", BUSY_STAT.replace("3110", "522110")))
+    assert done.out.splitlines()[1].split()[1] == shown
+
+
+@pytest.mark.parametrize("text, want", [
+    ("999", "999"), ("1000", "1k"), ("-", "-"), ("999999", "1M"),
+    ("12345.6", "12.3k"), ("x1000", "x1000")])
+def test_human(text, want):
+    assert terminal.human(text) == want
+
+
+@pytest.mark.parametrize("tty, variables, coloured", [
+    (True, {"TERM": "xterm"}, True), (False, {"TERM": "x"}, False),
+    (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+    (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
+    (True, {"TERM": "dumb"}, False), (True, {}, False)])
+def test_colour(monkeypatch, tty, variables, coloured):
+    """On a terminal that has it, and not if NO_COLOR is set."""
+    for name in "TERM", "NO_COLOR":
+        monkeypatch.delenv(name, raising=False)
+    for item in variables.items():
+        monkeypatch.setenv(*item)
+    screen = io.StringIO()
+    screen.isatty = lambda: tty
+    assert terminal.paint("x", "bad", screen) == (
+        "\033[31mx\033[m" if coloured else "x")
+
+
+# --- errors ------------------------------------------------------------------
+
+@pytest.fixture
+def refusal(stat):
+    """What is said of one interval that cannot be."""
+    def call(*words, code=1):
+        done = stat("-c", "1", *words)
+        assert done[:2] == (code, ""), done.err
+        assert "Traceback" not in done.err
+        return done.err
+    return call
+
+
+def test_no_such_disk(host, refusal):
+    assert refusal("sdx") == "plugstat: sdx: no such disk\n"
+    assert host.switch("nullb0") == "0"
+    host.put("sys/block/dm-0/stat", STAT)
+    assert "dm-0: its plugs cannot be counted" in refusal("dm-0")
+
+
+def test_names_of_nodes(host, stat, refusal):
+    """A link, as plugbench and plugroll take it; and a partition."""
+    host.put("dev/nullb0p1")
+    host.put("sys/block/nullb0/nullb0p1/partition", "1")
+    host.link("dev/disk/by-id/x", "dev/nullb0")
+    for name in "/dev/nullb0", "/dev/disk/by-id/x":
+        done = stat("-c", "1", name)
+        assert done.code == 0
+        assert "nullb0" in done.out
+    assert "accepted: /dev/nullb0\n" in refusal("/dev/nullb0p1", code=2)
+
+
+def test_kernel_without_the_counters(host, refusal):
+    for disk in "nullb0", "nvme0n1":
+        host.remove(f"{DEBUGFS}block/{disk}/plug_stats_enabled")
+    assert "CONFIG_BLK_PLUG_STAT" in refusal()
+
+
+def test_debugfs_not_mounted(host, refusal):
+    host.remove(DEBUGFS + "block")
+    assert "mount -t debugfs" in refusal()
+
+
+@pytest.fixture
+def denied(refusal, monkeypatch):
+    """What is said to a user if a switch cannot be written, or the directory
+    not read."""
+    def call(user, number=errno.EPERM, module=switch, function="write"):
+        def deny(*_words):
+            raise OSError(number, "no", "/sys/y")
+        with monkeypatch.context() as patch:
+            patch.setattr(source.os, "geteuid", lambda: user)
+            patch.setattr(module, function, deny)
+            return refusal("nullb0")
+    return call
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+@pytest.mark.parametrize("place", [(switch, "write"), (source.os, "listdir")])
+def test_no_permission(denied, number, place):
+    assert "no permission for /sys/y: run as root" in denied(9, number, *place)
+
+
+@pytest.mark.parametrize("states, told", [
+    ("[none] integrity confidentiality", "a security module"),
+    ("none [integrity] confidentiality", "locked down (integrity)"),
+    ("none integrity [confidentiality]", "locked down (confidentiality)")])
+def test_root_is_not_told_to_be_root(host, denied, states, told):
+    host.put("sys/kernel/security/lockdown", states)
+    said = denied(0)
+    assert told in said
+    assert ("plugstat --policy" in said) == ("locked" in told)
+    assert "run as root" not in said
+
+
+def test_no_memory(refusal, monkeypatch):
+    def full(path, text):
+        if text != "0":
+            raise OSError(errno.ENOMEM, "no memory", path)
+    monkeypatch.setattr(switch, "write", full)
+    assert "plug_stats_enabled: no memory" in refusal("nullb0")
+
+
+@pytest.mark.parametrize("words", [
+    "-i 0", "-i x", "-i -1", "-c 0", "--json --prometheus", "--bogus", "1 2 3",
+    "nullb0 0", "-1", "nullb0 1 2.5", "-i 1 1", "--policy --top",
+    "--counting maybe", "--counting off 1 1", "--top", "--json -h",
+    "--textfile= -c 1", "--check 1 1"])
+def test_usage(stat, words):
+    done = stat(*words.split())
+    assert done.code == 2
+    assert "usage:" in done.err
+
+
+@pytest.mark.parametrize("option, word", [
+    ("-i", "x"), ("-i", "nan"), ("-i", "0"), ("-c", "1.5"), ("-c", "0")])
+def test_numbers(stat, option, word):
+    """What is no number is told what is accepted."""
+    assert f"'{word}'; accepted: " in stat(option, word).err
+
+
+def test_disk_that_goes_meanwhile(host, stat):
+    gone = []
+
+    def remove():
+        if not gone:
+            gone.append(host.remove(DEBUGFS + "block/nullb0"))
+
+    done = stat("-c", "2", "nullb0", "nvme0n1", during=remove)
+    assert (done.code, done.err) == (
+        0, "plugstat: nullb0: the disk is gone\n")
+    assert done.out.count("\nnvme0n1 ") == 2
+    assert host.switch("nvme0n1") == "0"
+
+
+def test_last_disk_goes(host, stat):
+    done = stat("-c", "9", "nullb0",
+                during=lambda: host.remove(DEBUGFS + "block/nullb0"))
+    assert done.code == 1
+    assert "nullb0: the disk is gone" in done.err
+    assert "no disk is left" in done.err
+    assert "not put back" not in done.err
+
+
+def test_switch_that_cannot_be_put_back_is_told(stat, monkeypatch):
+    def fail(path, text):
+        if text == "0":
+            raise OSError(errno.EACCES, "Permission denied", path)
+        pathlib.Path(path).write_text(text)
+
+    monkeypatch.setattr(switch, "write", fail)
+    assert "is not put back: Permission denied" in stat("-c", "1", "nullb0").err

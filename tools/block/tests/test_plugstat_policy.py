@@ -1,198 +1,319 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugstat --policy, of many disks, and of output that is lost."""
-import io
-import itertools
+"""What plugstat tells of the mode that is set and in force, and of "adaptive";
+of many disks, and of output that is lost."""
 import json
-import os
-import shutil
-import unittest
-from unittest import mock
 
-import faketree
-from stattree import BUSY, BUSY_STAT, Tree
-from plugtools.core import terminal
-from plugtools.stat import plugstat
+import pytest
 
+from fakehost import DEBUGFS, calls
+from plugtools.stat import output, plugstat
 
-class Check(Tree):
-    """Is what is set in force?"""
-
-    def test_check(self):
-        """3 if it is not, or is not known to be; else as without --check."""
-        self.mode("nvme0n1", "adaptive")
-        self.mode("nullb0", "always", "elevator")
-        self.assertEqual(self.run_tool("--policy", "--check")[::2], (0, ""))
-        self.mode("nvme0n1", "adaptive", "elevator")
-        for words in ([], ["--json"], ["nvme0n1"]):
-            code, out, said = self.run_tool("--policy", "--check", *words)
-            self.assertEqual((code, said), (
-                3, "plugstat: nvme0n1: adaptive is set, but always is in "
-                "force: elevator\n"))
-            self.assertIn("elevator", out)
-        self.assertEqual(self.run_tool("--policy", "--check", "nullb0")[0], 0)
-        self.assertEqual(self.run_tool("--policy")[0], 0)
-        os.unlink(self.path("sys/block/nvme0n1/queue/plug_policy_fallback"))
-        self.assertEqual(self.run_tool("--policy", "--check")[0], 3)
-
-    def test_interrupted(self):
-        """It is not as if all were in force, or done."""
-        self.mode("nvme0n1", "adaptive", "elevator")
-        for name, words in (("check_policies", ["--policy", "--check"]),
-                            ("print_policies", ["--policy"]),
-                            ("export", ["--prometheus"]),
-                            ("choose", ["--counting", "on"])):
-            for signal in KeyboardInterrupt, plugstat.Interrupted:
-                with mock.patch.object(plugstat, name, side_effect=signal):
-                    self.assertEqual(self.run_tool(*words)[0], 130, words)
-
-    def test_no_policy(self):
-        """A kernel without, and a disk without."""
-        for words in ([], ["nullb0"]):
-            code, out, said = self.run_tool("--policy", *words)
-            self.assertEqual((code, out), (1, ""))
-            self.assertIn("CONFIG_BLK_PLUG_POLICY", said)
-        shutil.rmtree(self.path("sys/kernel"))
-        for words in ([], ["nullb0"]):
-            code, out, said = self.run_tool("--prometheus", *words)
-            self.assertEqual((code, out), (1, ""))
-            self.assertIn("CONFIG_BLK_PLUG_POLICY", said)
-        self.mode("nvme0n1", "adaptive")
-        code, out, said = self.run_tool("--policy", "nullb0")
-        self.assertEqual((code, out), (2, ""))
-        self.assertIn("nullb0 has no plug_policy (disks with", said)
-
-    def test_goes_with_policy_only(self):
-        """A check that would check nothing is refused."""
-        with mock.patch("argparse.ArgumentParser._print_message"):
-            self.assertEqual(self.run_tool("--check", "1", "1")[0], 2)
+# as blk_plug_loop_show() writes it
+LEARNT = """\
+group 4
+pinned 0
+from 8
+trial 4
+samples_parked 0
+plug_fill 8
+epoch 2048
+sample_ns 2000000
+sample_requests 2000
+sample_flushes 500
+sample_in_flight 127
+"""
+NO_SAMPLE = LEARNT.replace("requests 2000", "requests 0")
+PINNED = LEARNT.replace("pinned 0", "pinned 1")
 
 
-class Disks(Tree):
-    """Many, and such that go."""
+# --- "adaptive" --------------------------------------------------------------
 
-    def test_going(self):
-        """A disk that goes meanwhile costs its own lines, whenever it does."""
-        for words in (["--policy", "--json"], ["--prometheus"],
-                      ["--prometheus", "nullb0", "nvme0n1"]):
-            for access in range(100):
-                shutil.rmtree(self.path("sys"))
-                self.add_disk("nvme0n1")
-                self.add_disk("nullb0")
-                self.mode("nvme0n1", "adaptive")
-                self.mode("nullb0", "never")
-                with self.going("nullb0", access) as gone:
-                    code, out, said = self.run_tool(*words)
-                self.assertEqual(code, 0, said)
-                self.assertIn('"adaptive"', out, access)
-                if not gone:
-                    break
-            self.assertIn('"never"', out)
-            self.assertGreater(access, 2, words)
+class Learnt:
+    """A disk on "adaptive", whose second hardware queue has had no I/O."""
 
-    def test_many(self):
-        """Four times the disks take four times as long."""
-        for head, paths in (("dm-%d", ("sd%dx0", "sd%dx1")),
-                            ("nvme%dn1", ("nvme%dc0n1", "nvme%dc1n1"))):
-            took = []
-            for number in 20, 80:
-                self.many(number, head, paths)
-                names = [head % disk for disk in range(number)]
-                for path in paths:
-                    for disk in range(number):
-                        self.put("sys/kernel/debug/block/%s/hctx0/plug_stats"
-                                 % path % disk, "tags_single 1\n")
-                        self.put("sys/kernel/debug/block/%s/"
-                                 "plug_stats_enabled" % path % disk, "1\n")
-                took.append([faketree.calls(lambda: self.run_tool(*words))
-                             for words in (["--policy"], ["--policy", *names],
-                                           ["--prometheus"],
-                                           ["--prometheus", *names],
-                                           ["1", "1", *names])])
-                shutil.rmtree(self.path("sys/kernel"))
-            for few, much in zip(*took):
-                self.assertLess(much, 5 * few, took)
+    def __init__(self, host, stat):
+        self.host, self.stat = host, stat
+        host.policy("nvme0n1", "adaptive")
+        self.queues(LEARNT, NO_SAMPLE)
+
+    def queues(self, *texts, first=0):
+        """What the kernel says of hardware queues."""
+        for number, text in enumerate(texts, first):
+            self.host.put(f"{DEBUGFS}block/nvme0n1/hctx{number}/plug_adaptive",
+                          text)
+
+    def json(self, disk="nvme0n1"):
+        """The same for programs."""
+        done = self.stat("--json", "-c", "1", disk)
+        assert done.code == 0
+        return json.loads(done.out.splitlines()[0])["disks"][disk]["adaptive"]
+
+    def table(self, disk="nvme0n1"):
+        """The group column of the first interval, and the lines at the end."""
+        done = self.stat("-c", "1", disk)
+        assert done.code == 0
+        lines = done.out.splitlines()
+        ours = [text for text in lines if "adaptive" in text]
+        start = lines.index(ours[0]) if ours else len(lines)
+        return lines[1].split()[-1], lines[start:]
 
 
-class Lost(Tree):
-    """Output that cannot be written."""
-
-    def test_full(self):
-        """An error, told in a line; who has seen enough is told nothing; and
-        either ends the watch, and the counting."""
-        self.mode("nvme0n1", "adaptive")
-        for words in (["0.1"], ["--json", "0.1"], ["--policy"],
-                      ["--policy", "--json"], ["--prometheus"], ["--help"],
-                      ["--version"]):
-            self.assertEqual(faketree.lost("plugstat", *words), [
-                (1, "plugstat: output is lost: No space left on device\n"),
-                (0, "")], words)
-            self.assertEqual(self.enabled("nvme0n1"), "0")
+@pytest.fixture
+def learnt(host, stat):
+    return Learnt(host, stat)
 
 
-class Look(Tree):
-    """Which columns, in which order, and how."""
-
-    def busy(self):
-        """I/O on one of two disks."""
-        self.counters("nullb0", BUSY)
-        self.put("sys/block/nullb0/stat", BUSY_STAT.replace("3110", "522110"))
-
-    def test_columns(self):
-        """Those that are asked for, the busiest disk first."""
-        _, out, _ = self.run_tool("--columns", "r/flush,Disk", "--sort",
-                                  "r/flush", "1", "1", during=self.busy)
-        self.assertEqual([text.split() for text in out.splitlines()[:3]], [
-            ["r/flush", "Disk"], ["32.0", "nullb0"], ["-", "nvme0n1"]])
-
-    def test_human(self):
-        """Only numbers that are long, on request."""
-        def rate(*words):
-            with mock.patch("plugtools.stat.source.time.monotonic",
-                            side_effect=itertools.count(1)):
-                _, out, _ = self.run_tool("1", "1", "nullb0", *words,
-                                          during=self.busy)
-            self.counters("nullb0", {})
-            self.add_disk_again()
-            return out.splitlines()[1].split()[1]
-
-        self.assertEqual((rate(), rate("-h")), ("522200", "522k"))
-        for text, want in (("999", "999"), ("1000", "1k"), ("-", "-"),
-                           ("999999", "1M"), ("12345.6", "12.3k"),
-                           ("x1000", "x1000")):
-            self.assertEqual(terminal.human(text), want)
-
-    def add_disk_again(self):
-        """As it was."""
-        self.put("sys/block/nullb0/stat", "10 2 80 1 20 4 160 2 0 3 4\n")
-
-    def test_unknown(self):
-        """What is no column, and what has none."""
-        for words, said in ((["--sort", "x"], "accepted: Disk, req/s"),
-                            (["--policy", "--sort", "req/s"],
-                             "accepted: Disk, set"),
-                            (["--columns", "set"], "accepted: Disk, req/s"),
-                            (["--json", "-h"], "are for tables")):
-            with mock.patch("argparse.ArgumentParser._print_message") as told:
-                self.assertEqual(self.run_tool(*words)[0], 2)
-            self.assertIn(said, str(told.mock_calls))
-
-    def test_colour(self):
-        """On a terminal that has it, and not if NO_COLOR is set."""
-        screen = io.StringIO()
-        screen.isatty = lambda: True
-        for tty, variables, coloured in (
-                (True, {"TERM": "xterm"}, True), (False, {"TERM": "x"}, False),
-                (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
-                (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
-                (True, {"TERM": "dumb"}, False), (True, {}, False)):
-            with mock.patch.dict(os.environ, variables, clear=True):
-                got = terminal.paint("x", "bad",
-                                     screen if tty else io.StringIO())
-            self.assertEqual(got, "\033[31mx\033[m" if coloured else "x")
-        self.mode("nvme0n1", "adaptive", "elevator")
-        self.assertNotIn("\033", self.run_tool("--policy")[1])
+def test_adaptive_for_programs(learnt):
+    found = learnt.json()
+    assert found["not_in_force"] is None
+    assert list(found["hctx"]) == ["0", "1"]
+    queue = found["hctx"]["0"]
+    assert {**queue, "group": 4, "pinned": 0, "from": 8, "trial": 4,
+            "sample_flushes": 500, "requests_per_s": 1e6,
+            "requests_per_flush": 4} == queue
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_adaptive_for_people(learnt):
+    group, lines = learnt.table()
+    assert group == "4"
+    assert lines[0] == "nvme0n1: adaptive, last sample of each hardware queue:"
+    assert lines[1].split() == list(output.QUEUE_HEADER)
+    assert lines[2].split() == ["0", "4", "8", "try", "4", "1000000", "4.0",
+                                "127"]
+    assert len(lines[1]) == len(lines[2])
+    assert "has no sample of 1 hardware queues" in lines[3]
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize("texts, group, cells", [
+    ([LEARNT, LEARNT.replace("group 4", "group 16")], "4-16",
+     "0 4 8 try 4 1000000 4.0 127"),
+    ([LEARNT.replace("trial 4", "trial 0")], "4",
+     "0 4 8 parked 1000000 4.0 127"),
+    ([PINNED], "4", "0 pinned 4 8 try 4 1000000 4.0 127"),
+    # pinned without a sample
+    (["group 8\npinned 1\nfrom 32\ntrial 0\nsample_ns 0\nsample_requests 0\n"
+      "sample_flushes 0\nsample_in_flight 0"] * 2, "8",
+     "0 pinned 8 32 parked - - 0"),
+    # lines that a later kernel lacks
+    (["sample_requests 2000"], "-", "0 - - - - - -")])
+def test_hardware_queue(learnt, texts, group, cells):
+    learnt.queues(*texts)
+    found, lines = learnt.table()
+    assert found == group
+    assert " ".join(lines[2].split()) == cells
+    assert len(lines) == 4
+    assert len(lines[1]) == len(lines[2])
+
+
+def test_hardware_queues_in_order(learnt):
+    learnt.queues(LEARNT, LEARNT, first=9)
+    assert [text.split()[0] for text in learnt.table()[1][2:5]] == [
+        "0", "9", "10"]
+
+
+@pytest.mark.parametrize("text", [NO_SAMPLE, ""])
+def test_no_sample_at_all(learnt, text):
+    """No I/O, and not even a plug."""
+    learnt.queues(text)
+    assert text or learnt.json()["hctx"]["0"] == {}
+    group, lines = learnt.table()
+    assert group == "-"
+    assert len(lines) == 1
+    assert "no sample of 2 hardware queues" in lines[0]
+
+
+def test_other_modes(learnt, host):
+    host.policy("nvme0n1", "seq-small")
+    assert learnt.json() is learnt.json("nullb0") is None
+    assert learnt.table() == learnt.table("nullb0") == ("-", [])
+
+
+def test_kernel_without_the_file(learnt, host):
+    for hctx in range(2):
+        host.remove(f"{DEBUGFS}block/nvme0n1/hctx{hctx}/plug_adaptive")
+    assert learnt.json()["hctx"] == {}
+    assert learnt.table() == ("-", [])
+
+
+def test_adaptive_is_not_in_force(learnt, host):
+    host.policy("nvme0n1", "adaptive", "elevator")
+    assert learnt.json()["not_in_force"] == "elevator"
+    assert learnt.table() == ("!", [
+        'nvme0n1: adaptive is not in force (elevator): does as "always"'])
+
+
+def test_lines_of_a_later_kernel(learnt):
+    learnt.queues(LEARNT + "taste sweet and sour\nalone")
+    assert learnt.json()["hctx"]["0"]["taste"] == "sweet and sour"
+
+
+# --- modes -------------------------------------------------------------------
+
+@pytest.fixture
+def policies(stat):
+    """What --policy tells programs."""
+    def call(*words):
+        done = stat("--policy", "--json", *words)
+        assert (done.code, done.err) == (0, "")
+        return json.loads(done.out)["disks"]
+    return call
+
+
+def test_policy_without_debugfs(host, policies):
+    host.remove("sys/kernel")
+    host.policy("nvme0n1", "adaptive")
+    host.policy("nullb0", "always", "elevator")
+    host.disk("sda")
+    host.policy("sda", "never", "no-queue_rqs")
+    assert {name: tuple(found.values())
+            for name, found in policies().items()} == {
+                "nvme0n1": ("adaptive", "adaptive", "as set"),
+                "nullb0": ("always", "always", "as set"),
+                "sda": ("never", "always", "no-queue_rqs")}
+
+
+def test_kernel_without_the_reason(host, policies):
+    host.policy("nvme0n1", "adaptive")
+    host.remove("sys/block/nvme0n1/queue/plug_policy_fallback")
+    assert policies() == {"nvme0n1": {
+        "mode": "adaptive", "force": None, "why": "unknown"}}
+
+
+def test_head_stands_for_its_paths(host, policies):
+    host.put("sys/block/nvme1n1/stat")
+    host.counted("nvme1c2n1", "nvme2", "never")
+    assert list(policies("nvme1n1")) == ["nvme1c2n1"]
+
+
+def test_policy_for_people(host, stat):
+    host.policy("nvme0n1", "never")
+    host.policy("nullb0", "adaptive", "elevator")
+    done = stat("--policy", "nvme0n1", "nullb0")
+    assert done.code == 0
+    assert [text.split(None, 3) for text in done.out.splitlines()] == [
+        ["Disk", "set", "in-force", "why"],
+        ["nvme0n1", "never", "never", "as set"],
+        ["nullb0", "adaptive", "always", "elevator"]]
+    assert "\033" not in done.out
+
+
+def test_each_interval_says_it_to_programs(host, stat):
+    host.policy("nvme0n1", "never", "elevator")
+    first = stat("--json", "nvme0n1", "1", "1").out.splitlines()[0]
+    assert json.loads(first)["disks"]["nvme0n1"]["policy"] == {
+        "mode": "never", "force": "always", "why": "elevator"}
+
+
+@pytest.mark.parametrize("disks", [[], ["nullb0"]])
+def test_no_policy(host, stat, disks):
+    """A kernel without, and a disk without."""
+    def refuses(option, code=1):
+        done = stat(option, *disks)
+        assert done[:2] == (code, "")
+        return done.err
+
+    assert "CONFIG_BLK_PLUG_POLICY" in refuses("--policy")
+    host.remove("sys/kernel")
+    assert "CONFIG_BLK_PLUG_POLICY" in refuses("--prometheus")
+    host.policy("nvme0n1", "adaptive")
+    if disks:
+        assert "nullb0 has no plug_policy (disks with" in refuses("--policy", 2)
+
+
+def test_check(host, stat):
+    """3 if a mode is not in force, or is not known to be; else as without
+    --check."""
+    host.policy("nvme0n1", "adaptive")
+    host.policy("nullb0", "always", "elevator")
+    done = stat("--policy", "--check")
+    assert (done.code, done.err) == (0, "")
+    host.policy("nvme0n1", "adaptive", "elevator")
+    for words in [], ["--json"], ["nvme0n1"]:
+        done = stat("--policy", "--check", *words)
+        assert (done.code, done.err) == (
+            3, "plugstat: nvme0n1: adaptive is set, but always is in force: "
+            "elevator\n")
+        assert "elevator" in done.out
+    assert stat("--policy", "--check", "nullb0").code == 0
+    assert stat("--policy").code == 0
+    host.remove("sys/block/nvme0n1/queue/plug_policy_fallback")
+    assert stat("--policy", "--check").code == 3
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, plugstat.Interrupted])
+@pytest.mark.parametrize("name, words", [
+    ("check_policies", "--policy --check"), ("print_policies", "--policy"),
+    ("export", "--prometheus"), ("choose", "--counting on")])
+def test_interrupted(host, stat, monkeypatch, error, name, words):
+    """It is not as if all were in force, or done."""
+    def interrupt(*_words):
+        raise error
+    host.policy("nvme0n1", "adaptive", "elevator")
+    monkeypatch.setattr(plugstat, name, interrupt)
+    assert stat(*words.split()).code == 130
+
+
+# --- many disks, and such that go --------------------------------------------
+
+def test_disk_that_goes_while_modes_are_checked(host, stat, monkeypatch):
+    host.policy("nullb0", "always")
+    monkeypatch.setattr(plugstat, "print_policies",
+                        lambda *_: host.remove("sys/block/nullb0"))
+    done = stat("--policy", "--check", "nullb0")
+    assert done[:2] == (1, "")
+    assert "nullb0" in done.err
+
+
+@pytest.mark.parametrize("words", [
+    "--policy --json", "--prometheus", "--prometheus nullb0 nvme0n1"])
+def test_disk_that_goes(host, stat, words):
+    """It costs its own lines, whenever it does."""
+    host.policy("nvme0n1", "adaptive")
+    host.policy("nullb0", "never")
+    for access in range(100):
+        with host.going("nullb0", access) as gone:
+            done = stat(*words.split())
+        assert done.code == 0
+        assert '"adaptive"' in done.out
+        if not gone:
+            break
+        host.counted("nullb0", mode="never")
+    assert '"never"' in done.out
+    assert 2 < access < 99
+
+
+@pytest.mark.parametrize("head, paths", [
+    ("dm-{}", ("sd{}x0", "sd{}x1")),
+    ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))])
+def test_many(host, stat, head, paths):
+    """Four times the disks take four times as long."""
+    took = []
+    for number in 15, 60:
+        host.many(number, head, paths)
+        names = [head.format(disk) for disk in range(number)]
+        for path in paths:
+            for disk in range(number):
+                host.counters(path.format(disk), {"tags_single": 1})
+                host.put(f"{DEBUGFS}block/{path.format(disk)}/"
+                         "plug_stats_enabled", "1")
+        took.append([calls(lambda words=words: stat(*words)) for words in (
+            ["--policy"], ["--policy", *names], ["--prometheus"],
+            ["--prometheus", *names], ["1", "1", *names])])
+        host.remove("sys/kernel")
+    for few, much in zip(*took):
+        assert much < 5 * few
+
+
+@pytest.mark.parametrize("words", [
+    "0.1", "--json 0.1", "--policy", "--policy --json", "--prometheus",
+    "--help", "--version"])
+def test_lost_output(host, stat, words):
+    """An error, told in a line; who has seen enough is told nothing; and either
+    ends the watch, and the counting."""
+    host.policy("nvme0n1", "adaptive")
+    full, closed = host.lost("plugstat", *words.split())
+    assert (full.code, full.err) == (
+        1, "plugstat: output is lost: No space left on device\n")
+    assert (closed.code, closed.err) == (0, "")
+    assert host.switch("nvme0n1") == "0"

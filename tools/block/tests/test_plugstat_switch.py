@@ -1,151 +1,266 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests that plugstats share the kernel's switches, and put them back."""
+"""plugstats share the kernel's switches and put them back; and the screen of
+--top, with a terminal of its own."""
+import fcntl
+import os
+import pty
+import select
 import signal
+import struct
 import subprocess
-import sys
-import unittest
+import termios
 
-from stattree import PLUGSTAT, Tree
+import pytest
+
+from fakehost import finish, wait_until
+from plugtools.stat import top
+
+ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 
 
-class Switching(Tree):
-    """Counting is on meanwhile, and as before at the end."""
+@pytest.fixture
+def levels(host):
+    """What is counted of both disks."""
+    return lambda: host.switch("nullb0") + host.switch("nvme0n1")
 
-    def test_on_and_back(self):
-        seen = []
-        self.run_tool("-c", "1", "nullb0", during=lambda: seen.append(
-            (self.enabled("nullb0"), self.enabled("nvme0n1"))))
-        self.assertEqual(seen, [("1", "0")])
-        self.assertEqual(self.enabled("nullb0"), "0")
 
-    def test_all_disks_by_default(self):
-        seen = []
-        self.run_tool("-c", "1", during=lambda: seen.append(
-            (self.enabled("nullb0"), self.enabled("nvme0n1"))))
-        self.assertEqual(seen, [("1", "1")])
+@pytest.mark.parametrize("disks, on", [(["nullb0"], "10"), ([], "11")])
+def test_on_and_back(stat, levels, disks, on):
+    seen = []
+    stat("-c", "1", *disks, during=lambda: seen.append(levels()))
+    assert seen == [on]
+    assert levels() == "00"
 
-    def start(self, *args):
-        """A plugstat that watches."""
-        child = subprocess.Popen(
-            [sys.executable, "-B", PLUGSTAT, "-i", "0.1", *args],
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(child.communicate)
-        self.addCleanup(child.kill)
+
+def test_error_puts_back_too(stat, levels):
+    with pytest.raises(ZeroDivisionError):
+        stat("nullb0", during=lambda: 1 / 0)
+    assert levels() == "00"
+
+
+@pytest.fixture
+def watching(host, stat):   # pylint: disable=unused-argument
+    """Starts a plugstat that watches, in a process of its own."""
+    started = []
+
+    def start(*disks):
+        child = host.start("plugstat", "-i", "0.1", *disks)
+        started.append(child)
         # the header is printed with the first interval: by then it watches
-        self.assertIn("req/s", child.stdout.readline())
+        assert "req/s" in child.stdout.readline()
         return child
-
-    def end(self, child, number=signal.SIGINT):
-        """What it says after a signal."""
-        child.send_signal(number)
-        out, err = child.communicate(timeout=20)
-        self.assertEqual((child.returncode, err), (0, ""))
-        return out
-
-    def signalled(self, number):
-        child = self.start("nullb0")
-        self.assertEqual(self.enabled("nullb0"), "1")
-        self.assertIn("32 per doorbell?", self.end(child, number))
-        self.assertEqual(self.enabled("nullb0"), "0")
-
-    def test_ctrl_c(self):
-        self.signalled(signal.SIGINT)
-
-    def test_sigterm(self):
-        self.signalled(signal.SIGTERM)
-
-    def test_sighup(self):
-        self.signalled(signal.SIGHUP)
-
-    def test_sigquit(self):
-        self.signalled(signal.SIGQUIT)
-
-    def test_error_puts_back_too(self):
-        def broken():
-            raise RuntimeError
-
-        with self.assertRaises(RuntimeError):
-            self.run_tool("nullb0", during=broken)
-        self.assertEqual(self.enabled("nullb0"), "0")
-
-    def test_the_last_one_switches_off(self):
-        for first, second in ((0, 1), (1, 0)):
-            both = [self.start("nullb0"), self.start("nullb0", "nvme0n1")]
-            self.end(both[first])
-            self.assertEqual(self.enabled("nullb0"), "1")
-            self.end(both[second])
-            self.assertEqual((self.enabled("nullb0"),
-                              self.enabled("nvme0n1")), ("0", "0"))
-
-    def test_a_killed_one_is_no_holder(self):
-        killed, other = self.start("nullb0"), self.start("nullb0")
-        killed.kill()
-        killed.wait()
-        self.assertEqual(self.enabled("nullb0"), "1")
-        self.end(other)
-        self.assertEqual(self.enabled("nullb0"), "0")
-
-    def test_what_a_killed_one_left_is_put_back_by_the_next(self):
-        killed = self.start("nullb0")
-        killed.kill()
-        killed.wait()
-        self.assertEqual(self.enabled("nullb0"), "1")
-        self.run_tool("nullb0", "1", "1")
-        self.assertEqual(self.enabled("nullb0"), "0")
-
-    def test_many_at_once(self):
-        children = [subprocess.Popen(
-            [sys.executable, "-B", PLUGSTAT, "nullb0", "0.01", "1"],
-            stdout=subprocess.DEVNULL) for _ in range(8)]
-        for child in children:
-            self.assertEqual(child.wait(timeout=60), 0)
-        self.assertEqual(self.enabled("nullb0"), "0")
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
 
 
-class Keeping(Tree):
-    """--counting: on and off beyond the end of the run."""
-
-    def keep(self, *args):
-        code, out, err = self.run_tool("--counting", *args)
-        self.assertEqual((code, out, err), (0, "", ""))
-
-    def levels(self):
-        return self.enabled("nullb0"), self.enabled("nvme0n1")
-
-    def test_on_and_off(self):
-        self.keep("on")
-        self.assertEqual(self.levels(), ("1", "1"))
-        self.run_tool("nullb0", "1", "1")
-        self.assertEqual(self.levels(), ("1", "1"))
-        self.keep("off")
-        self.assertEqual(self.levels(), ("0", "0"))
-
-    def test_of_one_disk(self):
-        self.keep("on")
-        self.add_disk("nvme1n1", "nvme1")
-        self.keep("off", "nvme0n1")
-        self.assertEqual(self.levels(), ("1", "0"))
-
-    def test_waits_for_who_still_watches(self):
-        self.keep("on")
-        self.run_tool("nullb0", "1", "1", during=lambda: self.keep("off"))
-        self.assertEqual(self.levels(), ("0", "0"))
-        self.run_tool("nullb0", "1", "1", during=lambda: self.keep("on"))
-        self.assertEqual(self.levels(), ("1", "1"))
-
-    def test_off_does_not_disturb_who_still_watches(self):
-        seen = []
-
-        def off():
-            self.keep("off")
-            seen.append(self.levels())
-
-        self.keep("on")
-        self.run_tool("nullb0", "1", "1", during=off)
-        self.assertEqual(seen, [("1", "0")])
+def end(child, number=signal.SIGINT):
+    """What it says after a signal."""
+    child.send_signal(number)
+    done = finish(child)
+    assert (done.code, done.err) == (0, "")
+    return done.out
 
 
+@pytest.mark.parametrize("number", ENDS)
+def test_signals(watching, levels, number):
+    child = watching("nullb0")
+    assert levels() == "10"
+    assert "32 per doorbell?" in end(child, number)
+    assert levels() == "00"
 
-if __name__ == "__main__":
-    unittest.main()
+
+@pytest.mark.parametrize("first, second", [(0, 1), (1, 0)])
+def test_the_last_one_switches_off(watching, levels, first, second):
+    both = [watching("nullb0"), watching("nullb0", "nvme0n1")]
+    end(both[first])
+    assert levels()[0] == "1"
+    end(both[second])
+    assert levels() == "00"
+
+
+@pytest.mark.parametrize("other_watches", [True, False])
+def test_a_killed_one_is_no_holder(watching, stat, levels, other_watches):
+    """Another one puts back what it left: who watches already, or the next."""
+    killed = watching("nullb0")
+    other = watching("nullb0") if other_watches else None
+    killed.kill()
+    killed.wait()
+    assert levels() == "10"
+    if other:
+        end(other)
+    else:
+        stat("nullb0", "1", "1")
+    assert levels() == "00"
+
+
+def test_many_at_once(host, stat, levels):
+    children = [host.start("plugstat", "nullb0", "0.01", "1",
+                           stdout=subprocess.DEVNULL) for _ in range(8)]
+    assert [finish(child).code for child in children] == [0] * 8
+    assert levels() == "00"
+
+
+# --- --counting: on and off beyond the end of the run ------------------------
+
+@pytest.fixture
+def keep(stat):
+    """--counting, which says nothing."""
+    def call(*words):
+        assert stat("--counting", *words) == (0, "", "")
+    return call
+
+
+def test_counting(stat, keep, levels):
+    keep("on")
+    assert levels() == "11"
+    stat("nullb0", "1", "1")
+    assert levels() == "11"
+    keep("off")
+    assert levels() == "00"
+
+
+def test_counting_of_one_disk(host, keep, levels):
+    keep("on")
+    host.counted("nvme1n1", "nvme1")
+    keep("off", "nvme0n1")
+    assert levels() == "10"
+
+
+def test_counting_waits_for_who_still_watches(stat, keep, levels):
+    seen = []
+
+    def off():
+        keep("off")
+        seen.append(levels())
+
+    keep("on")
+    stat("nullb0", "1", "1", during=off)
+    assert seen == ["10"]
+    assert levels() == "00"
+    stat("nullb0", "1", "1", during=lambda: keep("on"))
+    assert levels() == "11"
+
+
+# --- --top -------------------------------------------------------------------
+
+ENTER, LEAVE, SHOW = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
+
+
+class Screen:
+    """A terminal with plugstat --top in it."""
+
+    def __init__(self, host):
+        self.host, self.seen, self.child = host, b"", None
+        self.master, self.slave = pty.openpty()
+        self.before = termios.tcgetattr(self.slave)
+
+    def start(self, *words, rows=24, columns=120, term="xterm"):
+        """Begin."""
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", rows, columns, 0, 0))
+        self.host.environment["TERM"] = term
+        self.child = self.host.start("plugstat", "--top", "0.1", *words,
+                                     terminal=self.slave,
+                                     stderr=subprocess.PIPE)
+
+    def wait_for(self, text):
+        """Until the screen has been sent a text."""
+        def found():
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.seen += os.read(self.master, 65536)
+            return text in self.seen
+        wait_until(found, text)
+
+    def ends(self):
+        """The terminal is as before, and counting is off."""
+        done = finish(self.child)
+        assert (done.code, done.err) == (0, "")
+        self.wait_for(LEAVE)
+        assert SHOW in self.seen
+        assert termios.tcgetattr(self.slave) == self.before
+        assert self.host.switch("nullb0") == "0"
+
+    def close(self):
+        """Nothing is left."""
+        if self.child:
+            self.child.kill()
+            self.child.communicate()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def screen(host, stat):     # pylint: disable=unused-argument
+    made = Screen(host)
+    yield made
+    made.close()
+
+
+def test_busiest_disk_first():
+    old = {"a": {"time": 0}, "b": {"time": 0}, "c": {"time": 0}}
+    new = {"a": {"time": 1, "stat_ios": 5}, "c": {"time": 1},
+           "b": {"time": 1, "stat_ios": 9}}
+    assert [text.split()[0] for text in top.rows_of(old, new)] == [
+        "b", "a", "c"]
+
+
+def test_screen(host, screen):
+    host.policy("nvme0n1", "never", "elevator")
+    screen.start()
+    screen.wait_for(b"Disk")
+    screen.wait_for(b"elevator")
+    assert ENTER in screen.seen
+    assert host.switch("nullb0") == "1"
+    screen.seen = b""
+    host.busy("nvme0n1")
+    screen.wait_for(b"finish")
+    os.write(screen.master, b"q")
+    screen.ends()
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_signal_ends_the_screen(screen, number):
+    screen.start("nullb0")
+    screen.wait_for(b"nullb0")
+    screen.child.send_signal(number)
+    screen.ends()
+
+
+def test_count_ends_the_screen(screen):
+    screen.start("2", "nullb0")
+    screen.ends()
+
+
+def test_small_terminal(screen):
+    screen.start(rows=2, columns=10)
+    screen.wait_for(b"Disk")
+    os.write(screen.master, b"q")
+    screen.ends()
+
+
+@pytest.mark.parametrize("term", ["vt220", "vt100"])
+def test_no_colours(screen, term):
+    """As on a serial line."""
+    screen.start("1", "nullb0", term=term)
+    done = finish(screen.child)
+    assert (done.code, done.err) == (0, "")
+    screen.wait_for(b"Disk")
+
+
+@pytest.mark.parametrize("term, says", [
+    ("no-such-terminal", ""), ("dumb", "its cursor")])
+def test_unfit_terminal(host, screen, term, says):
+    screen.start("nullb0", term=term)
+    done = finish(screen.child)
+    assert done.code == 1
+    assert "cannot use this terminal" in done.err
+    assert says in done.err
+    assert host.switch("nullb0") == "0"
+
+
+def test_no_terminal(stat):
+    done = stat("--top", "nullb0")
+    assert done.code == 2
+    assert "--top needs a terminal" in done.err

@@ -14,7 +14,7 @@ from ..core.disks import NO_KNOB, all_disks, without_knob
 from ..core.policy import AS_SET, effect
 from ..core.system import (EnvironmentProblem, UsageProblem, active, read,
                            rooted, say)
-from ..core.terminal import arrange, columns, paint
+from ..core.terminal import columns, paint
 from ..report.records import write_file
 from .guard import Change, change_text
 from .rules import alone, identity, kept_now, mode_for
@@ -231,26 +231,23 @@ def wrong(row):
 
 
 def cells_of(row):
-    """A line of the table, and what else speaks for it."""
+    """A line of the table."""
     advised = row["best"] or "-"
     if row["worth_a_try"]:
         advised = row["worth_a_try"] + ": worth a try"
     return [row["disk"], row["set"] or "-", row["in_force"] or "-",
             row["why"] or "-", advised,
-            row["evidence"][0] + (" (kept)" if row["kept"] else ""),
-            row["evidence"][1:]]
+            row["evidence"][0] + (" (kept)" if row["kept"] else "")]
 
 
-def print_list(rows, args):
-    """For people; args as terminal.arrange() takes them."""
-    bad = {row["disk"] for row in rows if wrong(row)}
-    places, cells = arrange(HEADER, list(map(cells_of, rows)), args)
-    lines = columns([HEADER, *cells], places)
-    say(lines[0])
-    for text, row in zip(lines[1:], cells):
-        say(paint(text, "bad" if row[0] in bad else None))
-        for more in row[-1] if HEADER.index("evidence") in places else ():
-            say("    also: " + more)
+def print_list(rows):
+    """For people."""
+    title, *lines = columns([HEADER, *map(cells_of, rows)])
+    say(title)
+    for text, row in zip(lines, rows):
+        say(paint(text, "bad" if wrong(row) else None))
+        for more in row["evidence"][1:]:
+            say(f"    also: {more}")
 
 
 def check_list(rows):

@@ -147,7 +147,7 @@ def print_summary(found):
     """For people: groups, changes, and who is not as it should be."""
     rows = [HEADER] + [[str(one["hosts"]), str(one["disks"]), one["what"]]
                        for one in found["groups"]]
-    for text, row in zip(columns(rows, range(3)), rows):
+    for text, row in zip(columns(rows), rows):
         say(paint(text, KINDS.get(row[2].rpartition(": ")[2])))
     for one in found["changes"]:
         say("%s: %s by %+.1f%% on half of %d disks or more; %+.1f to %+.1f%%"

@@ -14,10 +14,9 @@ from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, refusal, say)
-from ..core.terminal import add_options
 from ..report.records import ReportError
-from .disklist import (HEADER, NOMERGES, check_list, keeps_nomerges,
-                       listing_of, note_try, print_list)
+from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
+                       note_try, print_list)
 from .fleet import print_summary, summary_of
 from .guard import parse_gain, parse_guard
 from .keep import apply, can_keep, keep, undo
@@ -108,14 +107,12 @@ def arguments(words):
     parser.add_argument("--version", action="version",
                         version="%s %s" % (PROGRAM, VERSION))
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    verb = verbs.add_parser("list", add_help=False, help="modes set, in force, "
-                            "and what is worth a try")
+    verb = verbs.add_parser("list", help="modes set, in force, and what is "
+                            "worth a try")
     add_disks(verb, "*")
-    add_options(verb, HEADER)
     verb.add_argument("--check", action="store_true", help="exit with 3 if a "
                       "mode that is set or kept is not in force")
     add_json(verb)
-    verb.add_argument("--help", action="help", help="print this")
     add_try(verbs)
     verb = verbs.add_parser("keep", help="set a mode, for good")
     verb.add_argument("mode", choices=MODES)
@@ -210,7 +207,7 @@ def do_list(args):
     if args.json:
         print_json({"disks": rows})
     else:
-        print_list(rows, args)
+        print_list(rows)
     return 3 if args.check and check_list(rows) else 0
 
 
@@ -328,9 +325,7 @@ def main(words=None):
             error, INTERRUPTED.get(args.verb, "")), 130
     except UsageProblem as error:
         why, code = str(error), 2
-    except EnvironmentProblem as error:
-        why, code = str(error), 1
-    except ReportError as error:
+    except (EnvironmentProblem, ReportError) as error:
         why, code = str(error), 1
     except OSError as error:
         why, code = "%s: %s" % (error.filename, refusal(error)), 1

@@ -6,7 +6,7 @@ import sys
 
 from ..core.disks import Disk
 from ..core.policy import effect
-from ..core.terminal import arrange, paint
+from ..core.terminal import human, paint
 from .figures import QUESTIONS, answers, busy, show
 
 HEADER = ("Disk", "req/s", "mrg%", "r/flush", "why", "tag%", "t/batch",
@@ -93,25 +93,22 @@ def now():
 class Table:
     """For people."""
 
-    def __init__(self, look, stamps=False, skip_idle=False):
-        self.look = look        # as arrange() takes it
-        self.stamps = stamps
-        self.skip_idle = skip_idle
+    def __init__(self, args):
+        self.args = args        # of the command line
         self.lines = 0
 
     def interval(self, rows):
         """A line per disk."""
-        if self.stamps:
+        if self.args.stamps:
             print(now())
-        places, cells = arrange(HEADER, [
-            cells_of(disk, fig, found) for disk, _, fig, found in rows
-            if fig["requests"] or not self.skip_idle], self.look)
-        widths = [WIDTHS[place] for place in places]
         if self.lines % 20 == 0:
-            print(line([HEADER[place] for place in places], widths))
+            print(line(HEADER))
         self.lines += 1
-        for row in cells:
-            print(line([row[place] for place in places], widths))
+        for disk, _, fig, found in rows:
+            if fig["requests"] or not self.args.skip_idle:
+                cells = cells_of(disk, fig, found)
+                print(line([human(cell) for cell in cells] if self.args.human
+                           else cells))
         sys.stdout.flush()
 
     @staticmethod
@@ -171,15 +168,10 @@ def print_policies(names, args):
     if args.json:
         print_json(disks={name: one._asdict() for name, one in found.items()})
         return
-    places, rows = arrange(POLICY_HEADER, [
-        [name] + [text or "?" for text in one]
-        for name, one in found.items()], args)
-    widths = [POLICY_WIDTHS[place] for place in places]
-    print(line([POLICY_HEADER[place] for place in places], widths))
-    for row in rows:
-        good = found[row[0]].mode == found[row[0]].force
-        print(paint(line([row[place] for place in places], widths),
-                    None if good else "bad"))
+    print(line(POLICY_HEADER, POLICY_WIDTHS))
+    for name, one in found.items():
+        row = line([name, *(text or "?" for text in one)], POLICY_WIDTHS)
+        print(paint(row, None if one.mode == one.force else "bad"))
     sys.stdout.flush()
 
 

@@ -16,11 +16,9 @@ from .. import VERSION
 from ..core.disks import NO_KNOB, Disk, disks, find_disk, without_knob
 from ..core.system import (EnvironmentProblem, Interrupted, UsageProblem,
                            file_name, rooted)
-from ..core.terminal import add_options
 from . import prometheus, switch
 from .figures import delta, figures
-from .output import (HEADER, POLICY_HEADER, Json, Table, check_policies,
-                     print_policies)
+from .output import Json, Table, check_policies, print_policies
 from .source import adaptive, choose, counted_disks, legs_of, sample_all
 
 LEGEND = """\
@@ -198,24 +196,13 @@ def parser_of():
                         help="print the time with each interval")
     parser.add_argument("-z", dest="skip_idle", action="store_true",
                         help="leave out disks without a request")
-    parser.add_argument("-y", action="store_true",
-                        help="no report of the time since boot, as iostat "
-                        "has it; there never is one here")
+    parser.add_argument("-h", "--human", action="store_true",
+                        help="show long numbers as 522k")
     add_forms(parser)
-    add_options(parser, list(dict.fromkeys(HEADER + POLICY_HEADER)))
     parser.add_argument("disks", nargs="*", metavar="DISK",
                         help="as in /sys/block [all that can be counted]; "
                         "then SEC and COUNT, as for -i and -c")
     return parser
-
-
-def check_columns(parser, args):
-    """Refuse a column that the table in question does not have."""
-    known = POLICY_HEADER if args.policy else HEADER
-    for name in [*(args.columns or ()), *filter(None, [args.sort])]:
-        if name not in known:
-            parser.error("'%s' is no column here; accepted: %s"
-                         % (name, ", ".join(known)))
 
 
 def take_numbers(parser, args):
@@ -250,10 +237,8 @@ def check(parser, args):
     if args.counting and not exported and (args.json or args.top or timed):
         parser.error("--counting goes alone, or with --textfile or "
                      "--prometheus")
-    if (args.columns or args.sort or args.human) and (
-            args.json or args.top or exported or args.counting):
-        parser.error("--columns, --sort and -h are for tables")
-    check_columns(parser, args)
+    if args.human and (args.json or args.top or exported or args.counting):
+        parser.error("-h is for tables")
     if args.top and not sys.stdout.isatty():
         parser.error("--top needs a terminal; accepted elsewhere: --json")
 
@@ -327,7 +312,7 @@ def show(args, switches):
     elif args.json:
         watch(names, args, Json(args.skip_idle))
     else:
-        watch(names, args, Table(args, args.stamps, args.skip_idle))
+        watch(names, args, Table(args))
 
 
 def stop(_signal, _frame):
