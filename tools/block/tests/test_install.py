@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What "make install" installs, that it all goes again, and the package."""
+import json
 import os
 import re
 import shutil
@@ -81,6 +82,12 @@ def test_modes(there):
                     for top in (TOOLS / "plugtools",
                                 there / SHARE / "plugtools"))
     assert ours == theirs
+
+
+def test_dashboard(there):
+    board = json.loads(
+        (there / SHARE / "grafana/plug-policy.json").read_text())
+    assert len(board["panels"]) == 10
 
 
 def test_manual(there):

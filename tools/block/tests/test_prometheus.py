@@ -1,41 +1,37 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what plugstat exports: its form, its rules, and its dashboard.
+"""What plugstat exports: its form, its rules, and its dashboard.
 
 Those that run Debian's prometheus find it in PATH, or where
 scripts/checks/fetch_prometheus.sh puts it.
 """
+import itertools
 import json
 import os
 import re
+import runpy
 import shutil
-import stat
 import socket
 import subprocess
-import sys
-import tempfile
-import time
-import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from faketree import TOOLS
-from stattree import BUSY, DEBUGFS, PLUGSTAT, Tree
+import pytest
 
-PACKAGING = os.path.join(TOOLS, "packaging")
-RULES = os.path.join(PACKAGING, "prometheus/plug-policy.rules.yml")
-DASHBOARD = os.path.join(PACKAGING, "grafana/plug-policy.json")
-PLACES = os.environ.get("PATH", "") + ":" + os.path.join(
-    TOOLS, "../../build/cache/prometheus/usr/bin")
+from fakehost import BUSY, DEBUGFS, TOOLS, wait_until
+
+RULES = TOOLS / "packaging/prometheus/plug-policy.rules.yml"
+BOARD = runpy.run_path(str(TOOLS / "packaging/dashboard.py"))["BOARD"]
+PLACES = os.environ.get("PATH", "") + ":" + str(
+    TOOLS / "../../build/cache/prometheus/usr/bin")
 
 
 def program(name):
     """Its path, or the test is skipped."""
     path = shutil.which(name, path=PLACES)
     if not path:
-        raise unittest.SkipTest("no %s: scripts/checks/fetch_prometheus.sh "
-                                "unpacks Debian's" % name)
+        pytest.skip(f"no {name}: scripts/checks/fetch_prometheus.sh unpacks "
+                    "Debian's")
     return path
 
 
@@ -47,439 +43,369 @@ def promtool(*words, text=""):
     return done.returncode, done.stdout
 
 
-class Exported(Tree):
-    """A machine with a disk that is counted, and one that is not."""
+@pytest.fixture
+def exported(host, stat):
+    """What is printed at once, of a disk that is counted, and one that is
+    not."""
+    host.put(DEBUGFS + "block/nvme0n1/plug_stats_enabled", "1")
+    host.policy("nvme0n1", "never", "elevator")
+    host.policy("nullb0", "always")
+    for hctx in range(2):
+        host.counters("nvme0n1", BUSY, hctx)
+    host.put("sys/block/nvme0n1/stat", "100 0 0 2500 50 0 0 500 0 0 0")
 
-    def setUp(self):
-        super().setUp()
-        self.put(DEBUGFS + "block/nvme0n1/plug_stats_enabled", "1\n")
-        self.mode("nvme0n1", "never", "elevator")
-        self.mode("nullb0", "always")
-        self.counters("nvme0n1", BUSY, 0)
-        self.counters("nvme0n1", BUSY, 1)
-        self.put("sys/block/nvme0n1/stat", "100 0 0 2500 50 0 0 500 0 0 0\n")
-
-    def page(self, *args):
-        """What is printed at once."""
-        code, out, err = self.run_tool(
-            "--prometheus", *args, during=lambda: self.fail("it waits"))
-        self.assertEqual((code, err), (0, ""))
-        return out
-
-    def has(self, page, *lines):
-        """Whole lines, without the prefix."""
-        found = page.splitlines()
-        for line in lines:
-            self.assertIn("plugstat_" + line, found)
+    def call(*words):
+        done = stat("--prometheus", *words,
+                    during=lambda: pytest.fail("it waits"))
+        assert (done.code, done.err) == (0, "")
+        return done.out
+    return call
 
 
-class Form(Exported):
-    """The text format, and what it holds."""
-
-    def test_counters_are_the_kernel_s(self):
-        for _ in range(2):
-            self.has(self.page(), 'flush_requests_total{disk="nvme0n1"} 6400',
-                     'flushes_total{disk="nvme0n1",reason="finish"} 160',
-                     'no_batch_total{disk="nvme0n1",reason="busy"} 3000')
-
-    def test_at_the_end_of_an_interval_too(self):
-        code, out, _ = self.run_tool("--prometheus", "nvme0n1", "1", "2")
-        self.assertEqual(code, 0)
-        self.has(out, 'flush_requests_total{disk="nvme0n1"} 6400')
-        self.assertEqual(out.count("# TYPE plugstat_flushes_total"), 1)
-
-    def test_seconds(self):
-        self.has(self.page(),
-                 'io_seconds_total{disk="nvme0n1",operation="read"} 2.5',
-                 'io_seconds_total{disk="nvme0n1",operation="write"} 0.5',
-                 'ios_total{disk="nvme0n1",operation="read"} 100')
-
-    def test_policy(self):
-        self.has(self.page(),
-                 'policy_info{disk="nvme0n1",mode="never"} 1',
-                 'policy_info{disk="nullb0",mode="always"} 1',
-                 'mode_in_force{disk="nvme0n1",mode="never",'
-                 'reason="elevator"} 0',
-                 'mode_in_force{disk="nullb0",mode="always",'
-                 'reason="as set"} 1')
-
-    def test_disk_that_is_not_counted(self):
-        page = self.page()
-        self.has(page, 'counting{disk="nvme0n1"} 1',
-                 'counting{disk="nullb0"} 0')
-        self.assertNotIn('flush_requests_total{disk="nullb0"}', page)
-        self.assertEqual(self.enabled("nullb0"), "0")
-
-    def test_of_one_disk(self):
-        self.assertNotIn("nvme0n1", self.page("nullb0"))
-
-    def test_legs_that_are_shared(self):
-        page = self.page("nvme0n1", "nullb0", "nvme0n1")
-        lines = page.splitlines()
-        self.assertEqual(len(lines), len(set(lines)))
-
-    def test_doorbells_are_the_controller_s(self):
-        self.assertNotIn("doorbells", self.page())
-        self.doorbells(2, 64)
-        self.has(self.page(), 'doorbells_total{controller="nvme0"} 2',
-                 'commands_total{controller="nvme0"} 64')
-
-    def test_group_of_adaptive(self):
-        self.mode("nvme0n1", "adaptive")
-        self.put(DEBUGFS + "block/nvme0n1/hctx1/plug_adaptive",
-                 "group 4\ntrial 0\nsample_requests 9\n")
-        self.has(self.page(), 'adaptive_group{disk="nvme0n1",hctx="1"} 4')
-
-    def test_without_debugfs_there_is_the_policy(self):
-        shutil.rmtree(self.path("sys/kernel"))
-        for args in ([], ["--counting", "on"]):
-            code, out, err = self.run_tool("--prometheus", *args)
-            self.assertEqual(code, 0)
-            self.assertIn("without counters: no ", err)
-            self.has(out, 'policy_info{disk="nvme0n1",mode="never"} 1')
-
-    def test_each_metric_is_one_block_and_explained(self):
-        name = None
-        explained = set()
-        for line in self.page().splitlines():
-            if line.startswith("# HELP "):
-                name = line.split()[2]
-                self.assertNotIn(name, explained)
-                explained.add(name)
-                self.assertGreater(len(line.split()), 4)
-            elif line.startswith("# TYPE "):
-                self.assertEqual(line.split()[2], name)
-            else:
-                self.assertRegex(line, "^%s{" % name)
-
-    def test_promtool(self):
-        self.doorbells(2, 64)
-        self.mode("nvme0n1", "adaptive")
-        self.put(DEBUGFS + "block/nvme0n1/hctx1/plug_adaptive",
-                 "group 4\ntrial 0\nsample_requests 9\n")
-        self.assertEqual(promtool("check", "metrics", text=self.page()),
-                         (0, ""))
+@pytest.fixture
+def full(host, exported):
+    """The same of all that there is to tell: a group on adaptive, and
+    doorbells."""
+    host.doorbells(2, 64)
+    host.policy("nvme0n1", "adaptive")
+    host.put(DEBUGFS + "block/nvme0n1/hctx1/plug_adaptive",
+             "group 4\ntrial 0\nsample_requests 9")
+    return exported()
 
 
-class Textfile(Exported):
-    """A file that a reader sees whole or not at all."""
+def has(page, *lines):
+    """Whole lines, without the prefix."""
+    assert {f"plugstat_{line}" for line in lines} <= set(page.splitlines())
 
-    def setUp(self):
-        super().setUp()
-        self.place = tempfile.mkdtemp(prefix="plugstat.")
-        self.addCleanup(shutil.rmtree, self.place)
-        self.file = os.path.join(self.place, "plugstat.prom")
 
-    def test_once(self):
-        with open(self.file, "w", encoding="ascii") as old:
-            old.write("old\n")
-            code, out, err = self.run_tool("--textfile", self.file)
-        self.assertEqual((code, out, err), (0, "", ""))
-        with open(self.file, encoding="utf-8") as new:
-            self.assertEqual(new.read(), self.page())
-        self.assertEqual(os.listdir(self.place), ["plugstat.prom"])
-        self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o644)
+# --- the text format, and what it holds --------------------------------------
 
-    def test_again_and_again(self):
-        seen = []
-        code, _, _ = self.run_tool(
-            "--textfile", self.file, "1", "2", "nullb0",
-            during=lambda: seen.append((os.path.exists(self.file),
-                                        self.enabled("nullb0"))))
-        self.assertEqual((code, seen), (0, [(False, "0"), (True, "0")]))
+def test_counters_are_the_kernel_s(exported):
+    for _ in range(2):
+        has(exported(), 'flush_requests_total{disk="nvme0n1"} 6400',
+            'flushes_total{disk="nvme0n1",reason="finish"} 160',
+            'no_batch_total{disk="nvme0n1",reason="busy"} 3000',
+            # seconds, though the kernel counts milliseconds
+            'io_seconds_total{disk="nvme0n1",operation="read"} 2.5',
+            'io_seconds_total{disk="nvme0n1",operation="write"} 0.5',
+            'ios_total{disk="nvme0n1",operation="read"} 100',
+            'policy_info{disk="nvme0n1",mode="never"} 1',
+            'policy_info{disk="nullb0",mode="always"} 1',
+            'mode_in_force{disk="nvme0n1",mode="never",reason="elevator"} 0',
+            'mode_in_force{disk="nullb0",mode="always",reason="as set"} 1',
+            'counting{disk="nvme0n1"} 1', 'counting{disk="nullb0"} 0')
 
-    def test_counting_is_asked_for(self):
-        """Nothing is counted by itself, once or again and again."""
-        for words in ([], ["1", "1"]):
-            for option in ["--textfile", self.file], ["--prometheus"]:
-                self.run_tool(*option, *words, "nullb0")
-                self.assertEqual(self.enabled("nullb0"), "0")
-                self.run_tool(*option, *words, "--counting", "on", "nullb0")
-                self.assertEqual(self.enabled("nullb0"), "1")
-                self.run_tool("--counting", "off", "nullb0")
 
-    def test_without_debugfs_nothing_fills_the_log(self):
-        shutil.rmtree(self.path("sys/kernel"))
-        code, _, err = self.run_tool("--counting", "on", "--textfile",
-                                     self.file)
-        self.assertEqual((code, err), (0, ""))
-        with open(self.file, encoding="utf-8") as new:
-            self.assertIn('plugstat_counting{disk="nvme0n1"} 0\n', new.read())
+def test_at_the_end_of_an_interval_too(exported, stat):
+    # pylint: disable=unused-argument
+    done = stat("--prometheus", "nvme0n1", "1", "2")
+    assert done.code == 0
+    has(done.out, 'flush_requests_total{disk="nvme0n1"} 6400')
+    assert done.out.count("# TYPE plugstat_flushes_total") == 1
 
-    def test_a_failure_leaves_nothing(self):
-        os.mkdir(self.file)
-        code, _, err = self.run_tool("--textfile", self.file)
-        self.assertEqual(code, 1)
-        self.assertIn(self.file, err)
-        self.assertEqual(os.listdir(self.place), ["plugstat.prom"])
-        code, _, err = self.run_tool("--textfile", self.file + "/x/y")
-        self.assertEqual(code, 1)
-        self.assertIn("No such file", err)
 
-    def test_what_is_no_file_stays(self):
-        os.mkfifo(self.file)
-        code, _, err = self.run_tool("--textfile", self.file)
-        self.assertEqual((code, stat.S_ISFIFO(os.stat(self.file).st_mode)),
-                         (1, True))
-        self.assertIn("not a regular file", err)
+def test_disk_that_is_not_counted(host, exported):
+    assert 'flush_requests_total{disk="nullb0"}' not in exported()
+    assert host.switch("nullb0") == "0"
 
-    def test_through_a_link(self):
-        link = os.path.join(self.place, "link")
-        os.symlink(self.file, link)
-        self.assertEqual(self.run_tool("--textfile", link)[0], 0)
-        self.assertTrue(os.path.islink(link) and os.path.isfile(self.file))
 
-    def test_with_counting(self):
-        code, _, _ = self.run_tool("--counting", "on", "--textfile", self.file)
-        self.assertEqual((code, self.enabled("nullb0")), (0, "1"))
-        with open(self.file, encoding="utf-8") as new:
-            self.assertIn('flush_requests_total{disk="nullb0"} 0\n',
-                          new.read())
+def test_disks_that_are_named(exported):
+    assert "nvme0n1" not in exported("nullb0")
+    lines = exported("nvme0n1", "nullb0", "nvme0n1").splitlines()
+    assert len(lines) == len(set(lines))
 
+
+def test_doorbells_and_groups(exported, full):
+    has(full, 'doorbells_total{controller="nvme0"} 2',
+        'commands_total{controller="nvme0"} 64',
+        'adaptive_group{disk="nvme0n1",hctx="1"} 4')
+    assert "doorbells" in exported()
+
+
+def test_no_doorbells(exported):
+    assert "doorbells" not in exported()
+
+
+@pytest.mark.parametrize("words", [[], ["--counting", "on"]])
+def test_without_debugfs_there_is_the_policy(host, exported, stat, words):
+    # pylint: disable=unused-argument
+    host.remove("sys/kernel")
+    done = stat("--prometheus", *words)
+    assert done.code == 0
+    assert "without counters: no " in done.err
+    has(done.out, 'policy_info{disk="nvme0n1",mode="never"} 1')
+
+
+def test_each_metric_is_one_block_and_explained(full):
+    name = None
+    explained = set()
+    for line in full.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split()[2]
+            assert name not in explained
+            explained.add(name)
+            assert len(line.split()) > 4
+        elif line.startswith("# TYPE "):
+            assert line.split()[2] == name
+        else:
+            assert line.startswith(name + "{")
+
+
+def test_promtool(full):
+    assert promtool("check", "metrics", text=full) == (0, "")
+
+
+# --- a file that a reader sees whole or not at all ---------------------------
+
+@pytest.fixture
+def textfile(exported, tmp_path_factory):   # pylint: disable=unused-argument
+    return tmp_path_factory.mktemp("textfile") / "plugstat.prom"
+
+
+def test_once(exported, stat, textfile):
+    textfile.write_text("old\n")
+    assert stat("--textfile", textfile) == (0, "", "")
+    assert textfile.read_text() == exported()
+    assert list(textfile.parent.iterdir()) == [textfile]
+    assert textfile.stat().st_mode & 0o777 == 0o644
+
+
+def test_again_and_again(host, stat, textfile):
+    seen = []
+    done = stat("--textfile", textfile, "1", "2", "nullb0",
+                during=lambda: seen.append((textfile.exists(),
+                                            host.switch("nullb0"))))
+    assert (done.code, seen) == (0, [(False, "0"), (True, "0")])
+
+
+@pytest.mark.parametrize("words", [[], ["1", "1"]])
+@pytest.mark.parametrize("option", ["--textfile", "--prometheus"])
+def test_counting_is_asked_for(host, stat, textfile, words, option):
+    """Nothing is counted by itself, once or again and again."""
+    form = [option] + [textfile] * (option == "--textfile")
+    stat(*form, *words, "nullb0")
+    assert host.switch("nullb0") == "0"
+    done = stat(*form, *words, "--counting", "on", "nullb0")
+    assert host.switch("nullb0") == "1"
+    has(done.out or textfile.read_text(),
+        'flush_requests_total{disk="nullb0"} 0')
+
+
+def test_without_debugfs_nothing_fills_the_log(host, stat, textfile):
+    host.remove("sys/kernel")
+    done = stat("--counting", "on", "--textfile", textfile)
+    assert (done.code, done.err) == (0, "")
+    has(textfile.read_text(), 'counting{disk="nvme0n1"} 0')
+
+
+@pytest.mark.parametrize("make, below, told", [
+    (os.mkdir, "", "plugstat.prom"), (os.mkdir, "/x/y", "No such file"),
+    (os.mkfifo, "", "not a regular file")])
+def test_a_failure_leaves_what_was_there(stat, textfile, make, below, told):
+    make(textfile)
+    before = textfile.stat()
+    done = stat("--textfile", f"{textfile}{below}")
+    assert done.code == 1
+    assert told in done.err
+    assert list(textfile.parent.iterdir()) == [textfile]
+    assert textfile.stat().st_ino == before.st_ino
+
+
+def test_through_a_link(stat, textfile):
+    link = textfile.parent / "link"
+    link.symlink_to(textfile)
+    assert stat("--textfile", link).code == 0
+    assert link.is_symlink()
+    assert textfile.is_file()
+
+
+# --- what Prometheus makes of the rules --------------------------------------
 
 # two hosts: one whose response time grows by half after the roll-out, and one
 # where nothing changes but the mode, which is not in force
-UNIT_TEST = """
-rule_files: [%s]
-evaluation_interval: 1m
-tests:
-  - interval: 1m
-    input_series:
-%s
-    alert_rule_test:
-      - eval_time: 110m
-        alertname: PlugPolicyP99Worse
-      - eval_time: 110m
-        alertname: PlugPolicyNotInForce
-      - eval_time: 200m
-        alertname: PlugPolicyP99Worse
-        exp_alerts: [%s]
-      - eval_time: 200m
-        alertname: PlugPolicyNotInForce
-        exp_alerts: [%s]
-      - eval_time: 200m
-        alertname: PlugstatStale
-        exp_alerts: [%s]
-"""
-STALE = ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom")
-ALERT = '{exp_labels: {%s}, exp_annotations: {summary: "%s"}}'
+ALERTS = (
+    ("110m", "PlugPolicyP99Worse", []), ("110m", "PlugPolicyNotInForce", []),
+    ("200m", "PlugPolicyP99Worse", [({
+        "severity": "warning", "instance": "worse", "disk": "nvme0n1",
+        "mode": "never"}, "nvme0n1 of worse: under never, the p99 of the "
+        "response time (of five-minute means) is 3ms, more than a tenth above "
+        'that under "always"')]),
+    ("200m", "PlugPolicyNotInForce", [({
+        "severity": "warning", "instance": "same", "disk": "nvme0n1",
+        "mode": "never", "reason": "elevator"}, "nvme0n1 of same is set to "
+        "never, which is not in force: elevator")]),
+    # as node_exporter names it since 1.3, and before
+    ("200m", "PlugstatStale", [(
+        {"severity": "info", "instance": instance, "file": file},
+        f"plugstat.prom of {instance} is not written any more: see "
+        "plugstat-textfile.timer there") for instance, file in (
+            ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom"))]),
+)
 
 
-class Rules(unittest.TestCase):
-    """What Prometheus makes of them."""
-
-    def series(self, name, values, **labels):
-        """One of the test's inputs."""
-        return "      - series: '%s{%s}'\n        values: '%s'\n" % (
-            name, ",".join('%s="%s"' % item for item in labels.items()),
-            values)
-
-    def machine(self, instance, later):
-        """Two hours under "always", then "never" with other times."""
-        where = {"instance": instance, "disk": "nvme0n1"}
-        text = self.series("plugstat_ios_total", "0+60000x240", **where)
-        # 2 ms each, then more or less
-        text += self.series("plugstat_io_seconds_total", "0+120x120 %d+%dx119"
-                            % (14400 + later, later), **where)
-        text += self.series("plugstat_policy_info", "1x118 stale",
-                            mode="always", **where)
-        return text + self.series("plugstat_policy_info", "_x119 1x120",
-                                  mode="never", **where)
-
-    def test_syntax(self):
-        code, text = promtool("check", "rules", RULES)
-        self.assertEqual(code, 0, text)
-        self.assertIn("4 rules found", text)
-
-    def test_alerts(self):
-        inputs = self.machine("worse", 180) + self.machine("same", 120)
-        inputs += self.series("plugstat_mode_in_force", "_x119 0x120",
-                              instance="same", disk="nvme0n1", mode="never",
-                              reason="elevator")
-        # as node_exporter names it since 1.3, and before; and another file
-        for instance, file in STALE + (("other", "/x/other_plugstat.prom"),):
-            inputs += self.series("node_textfile_mtime_seconds", "0x240",
-                                  instance=instance, file=file)
-        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
-            file.write(UNIT_TEST % (
-                RULES, inputs, ALERT % (
-                    "severity: warning, instance: worse, disk: nvme0n1, "
-                    "mode: never", "nvme0n1 of worse: under never, the p99 of "
-                    "the response time (of five-minute means) is 3ms, more "
-                    "than a tenth above that under \\\"always\\\""),
-                ALERT % (
-                    "severity: warning, instance: same, disk: nvme0n1, "
-                    "mode: never, reason: elevator", "nvme0n1 of same is set "
-                    "to never, which is not in force: elevator"),
-                ", ".join(ALERT % (
-                    "severity: info, instance: %s, file: %s" % stale,
-                    "plugstat.prom of %s is not written any more: see "
-                    "plugstat-textfile.timer there" % stale[0])
-                    for stale in STALE)))
-            file.flush()
-            code, text = promtool("test", "rules", file.name)
-        self.assertEqual(code, 0, text)
+def series(name, values, **labels):
+    """One of the test's inputs."""
+    pairs = ",".join(f'{label}="{text}"' for label, text in labels.items())
+    return {"series": f"{name}{{{pairs}}}", "values": values}
 
 
-class Dashboard(Exported):
-    """What Grafana's schema demands (kinds/dashboard/dashboard_kind.cue)."""
-
-    def setUp(self):
-        super().setUp()
-        with open(DASHBOARD, encoding="utf-8") as file:
-            self.board = json.load(file)
-
-    def queries(self):
-        """(where, query) of all panels and annotations."""
-        for panel in self.board["panels"]:
-            for target in panel["targets"]:
-                yield panel["title"], target["expr"]
-        for note in self.board["annotations"]["list"]:
-            yield note["name"], note["expr"]
-
-    def test_board(self):
-        self.assertTrue(8 <= len(self.board["uid"]) <= 40)
-        self.assertTrue(0 < self.board["schemaVersion"] < 1 << 16)
-        self.assertEqual(self.board["time"].keys(), {"from", "to"})
-        for note in self.board["annotations"]["list"]:
-            self.assertLessEqual({"name", "datasource", "enable", "iconColor"},
-                                 note.keys())
-        for variable in self.board["templating"]["list"]:
-            self.assertIn(variable["type"], ("query", "datasource"))
-            self.assertIn(variable["hide"], (0, 1, 2))
-
-    def test_panels(self):
-        used, numbers = set(), set()
-        for panel in self.board["panels"]:
-            self.assertLessEqual({"id", "type", "title", "datasource",
-                                  "gridPos", "fieldConfig", "options",
-                                  "targets"}, panel.keys(), panel["title"])
-            self.assertEqual(panel["fieldConfig"].keys(),
-                             {"defaults", "overrides"})
-            numbers.add(panel["id"])
-            place = panel["gridPos"]
-            self.assertTrue(0 < place["w"] and
-                            place["x"] + place["w"] <= 24, panel["title"])
-            cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
-                     for y in range(place["y"], place["y"] + place["h"])}
-            self.assertTrue(cells and not cells & used, panel["title"])
-            used |= cells
-            for target in panel["targets"]:
-                self.assertLessEqual({"refId", "datasource", "expr"},
-                                     target.keys())
-        self.assertEqual(len(numbers), len(self.board["panels"]))
-
-    def test_variables_are_defined(self):
-        names = {one["name"] for one in self.board["templating"]["list"]}
-        text = json.dumps(self.board)
-        used = set(re.findall(r"\$\{?(\w+)", text)) - {
-            "__rate_interval", "__all"}
-        self.assertEqual(used, names)
-
-    def test_metrics_are_exported(self):
-        self.doorbells(2, 64)
-        self.mode("nvme0n1", "adaptive")
-        self.put(DEBUGFS + "block/nvme0n1/hctx1/plug_adaptive",
-                 "group 4\ntrial 0\nsample_requests 9\n")
-        known = set(re.findall(r"^(plugstat_\w+)", self.page(), re.M))
-        with open(RULES, encoding="utf-8") as file:
-            rules = file.read()
-        recorded = set(re.findall(r"record: (\S+)", rules))
-        for where, query in [("rules", rules)] + list(self.queries()):
-            used = set(re.findall(r"plugstat[_:][\w:]+", query))
-            self.assertTrue(used, where)
-            self.assertLessEqual(used, known | recorded, where)
-
-    def test_queries_parse(self):
-        rules = [{"record": "a:b", "labels": {"n": str(number)}, "expr":
-                  query.replace("$__rate_interval", "1m")}
-                 for number, (_, query) in enumerate(self.queries())]
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            # JSON is YAML
-            json.dump({"groups": [{"name": "dashboard", "rules": rules}]},
-                      file)
-            file.flush()
-            code, text = promtool("check", "rules", file.name)
-        self.assertEqual(code, 0, text)
+def machine(instance, later):
+    """Two hours under "always" at 2 ms each, then "never" with other times."""
+    where = {"instance": instance, "disk": "nvme0n1"}
+    return [series("plugstat_ios_total", "0+60000x240", **where),
+            series("plugstat_io_seconds_total",
+                   f"0+120x120 {14400 + later}+{later}x119", **where),
+            series("plugstat_policy_info", "1x118 stale", mode="always",
+                   **where),
+            series("plugstat_policy_info", "_x119 1x120", mode="never",
+                   **where)]
 
 
-def free_port():
-    """One that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def test_syntax_of_rules():
+    code, text = promtool("check", "rules", RULES)
+    assert code == 0, text
+    assert "4 rules found" in text
 
 
-SCRAPE = """
-global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: [%s]
-scrape_configs:
-  - job_name: node
-    static_configs: [{targets: ["127.0.0.1:%d"]}]
-"""
+def test_alerts(tmp_path):
+    inputs = machine("worse", 180) + machine("same", 120) + [
+        series("plugstat_mode_in_force", "_x119 0x120", instance="same",
+               disk="nvme0n1", mode="never", reason="elevator"),
+        *(series("node_textfile_mtime_seconds", "0x240", instance=instance,
+                 file=file) for instance, file in (
+                     ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom"),
+                     ("other", "/x/other_plugstat.prom")))]
+    path = tmp_path / "test.yml"        # JSON is YAML
+    path.write_text(json.dumps({
+        "rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [{
+            "interval": "1m", "input_series": inputs, "alert_rule_test": [{
+                "eval_time": when, "alertname": name, "exp_alerts": [
+                    {"exp_labels": labels, "exp_annotations": {"summary": text}}
+                    for labels, text in expected]}
+                for when, name, expected in ALERTS]}]}))
+    code, text = promtool("test", "rules", path)
+    assert code == 0, text
 
 
-class Live(Exported):
-    """From plugstat through node_exporter to Prometheus."""
+# --- what Grafana's schema demands (kinds/dashboard/dashboard_kind.cue) ------
 
-    def start(self, *command):
-        """A server that ends with the test."""
-        log = tempfile.TemporaryFile("w+")
-        self.addCleanup(log.close)
-        child = subprocess.Popen(command, stdout=log, stderr=log)
-        self.addCleanup(child.wait)
-        self.addCleanup(child.kill)
-        return child
-
-    def ask(self, port, query):
-        """{disk: value}, or {} if there is no answer yet."""
-        url = "http://127.0.0.1:%d/api/v1/query?query=%s" % (
-            port, urllib.parse.quote(query))
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                found = json.load(answer)["data"]["result"]
-        except (urllib.error.URLError, ConnectionError):
-            return {}
-        return {one["metric"]["disk"]: float(one["value"][1])
-                for one in found}
-
-    def wait_for(self, port, query, value):
-        """Until a query has an answer for the disk."""
-        end = time.monotonic() + 40
-        found = {}
-        while time.monotonic() < end:
-            found = self.ask(port, query)
-            if found.get("nvme0n1") == value:
-                return
-            time.sleep(0.2)
-        self.fail("%s is %s, not %s" % (query, found, value))
-
-    def test_all_the_way(self):
-        exporter = program("prometheus-node-exporter")
-        prometheus = program("prometheus")
-        place = self.path("run/prometheus")
-        os.makedirs(place + "/data")
-        collector, server = free_port(), free_port()
-        self.start(exporter, "--collector.disable-defaults",
-                   "--collector.textfile",
-                   "--collector.textfile.directory=" + place,
-                   "--web.listen-address=127.0.0.1:%d" % collector)
-        self.put("run/prometheus/config.yml", SCRAPE % (RULES, collector))
-        self.start(prometheus, "--config.file=%s/config.yml" % place,
-                   "--storage.tsdb.path=%s/data" % place,
-                   "--web.listen-address=127.0.0.1:%d" % server)
-        subprocess.run([sys.executable, "-B", PLUGSTAT, "--textfile",
-                        place + "/plugstat.prom"], check=True)
-        self.wait_for(server, "plugstat_flush_requests_total", 6400)
-        self.counters("nvme0n1", {**BUSY, "flush_requests": 13200})
-        subprocess.run([sys.executable, "-B", PLUGSTAT, "--textfile",
-                        place + "/plugstat.prom"], check=True)
-        self.wait_for(server, "plugstat_flush_requests_total", 16400)
-        # a counter of which only intervals were told would not have grown
-        self.assertGreater(self.ask(
-            server, "rate(plugstat_flush_requests_total[1m])")["nvme0n1"], 0)
-        self.wait_for(server, 'plugstat_mode_in_force{reason="elevator"}', 0)
+QUERIES = [(panel["title"], target["expr"]) for panel in BOARD["panels"]
+           for target in panel["targets"]] + [
+               (note["name"], note["expr"])
+               for note in BOARD["annotations"]["list"]]
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_board():
+    assert 8 <= len(BOARD["uid"]) <= 40
+    assert 0 < BOARD["schemaVersion"] < 1 << 16
+    assert BOARD["time"].keys() == {"from", "to"}
+    for note in BOARD["annotations"]["list"]:
+        assert {"name", "datasource", "enable", "iconColor"} <= note.keys()
+    for variable in BOARD["templating"]["list"]:
+        assert variable["type"] in ("query", "datasource")
+        assert variable["hide"] in (0, 1, 2)
+
+
+def test_panels():
+    used, panels = set(), BOARD["panels"]
+    for panel in panels:
+        assert {"id", "type", "title", "datasource", "gridPos", "fieldConfig",
+                "options", "targets"} <= panel.keys()
+        assert panel["fieldConfig"].keys() == {"defaults", "overrides"}
+        place = panel["gridPos"]
+        assert 0 < place["w"] <= 24 - place["x"]
+        cells = set(itertools.product(
+            range(place["x"], place["x"] + place["w"]),
+            range(place["y"], place["y"] + place["h"])))
+        assert cells and not cells & used
+        used |= cells
+        for target in panel["targets"]:
+            assert {"refId", "datasource", "expr"} <= target.keys()
+    assert len({panel["id"] for panel in panels}) == len(panels) == 10
+
+
+def test_variables_are_defined():
+    assert set(re.findall(r"\$\{?(\w+)", json.dumps(BOARD))) - {
+        "__rate_interval", "__all"} == {
+            one["name"] for one in BOARD["templating"]["list"]}
+
+
+def test_metrics_are_exported(full):
+    rules = RULES.read_text("utf-8")
+    known = set(re.findall(r"^(plugstat_\w+)", full, re.M)) | set(
+        re.findall(r"record: (\S+)", rules))
+    for where, query in [("rules", rules), *QUERIES]:
+        used = set(re.findall(r"plugstat[_:][\w:]+", query))
+        assert used, where
+        assert used <= known, where
+
+
+def test_queries_parse(tmp_path):
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": [
+        {"record": "a:b", "labels": {"n": str(number)},
+         "expr": query.replace("$__rate_interval", "1m")}
+        for number, (_, query) in enumerate(QUERIES)]}]}))
+    code, text = promtool("check", "rules", path)
+    assert code == 0, text
+
+
+# --- from plugstat through node_exporter to Prometheus -----------------------
+
+@pytest.fixture
+def server(tmp_path_factory):
+    """Starts one that ends with the test; port for "{}" in its words."""
+    started = []
+
+    def start(*command):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        log = tmp_path_factory.mktemp("log") / "log"
+        with open(log, "wb") as out:
+            started.append(subprocess.Popen(
+                [word.format(port) for word in command], stdout=out,
+                stderr=out))
+        return port
+    yield start
+    for child in started:
+        child.kill()
+        child.wait()
+
+
+def ask(port, query):
+    """The value of the disk, or None as long as there is no answer."""
+    url = "http://127.0.0.1:{}/api/v1/query?query={}".format(
+        port, urllib.parse.quote(query))
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            found = json.load(answer)["data"]["result"]
+    except (urllib.error.URLError, ConnectionError):
+        return None
+    return {one["metric"]["disk"]: float(one["value"][1])
+            for one in found}.get("nvme0n1")
+
+
+def test_all_the_way(host, stat, textfile, server):
+    place, requests = textfile.parent, "plugstat_flush_requests_total"
+    collector = server(
+        program("prometheus-node-exporter"), "--collector.disable-defaults",
+        "--collector.textfile", f"--collector.textfile.directory={place}",
+        "--web.listen-address=127.0.0.1:{}")
+    (place / "config.yml").write_text(json.dumps({
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(RULES)], "scrape_configs": [{
+            "job_name": "node", "static_configs": [
+                {"targets": [f"127.0.0.1:{collector}"]}]}]}))
+    port = server(program("prometheus"), f"--config.file={place}/config.yml",
+                  f"--storage.tsdb.path={place}/data",
+                  "--web.listen-address=127.0.0.1:{}")
+    stat("--textfile", textfile)
+    wait_until(lambda: ask(port, requests) == 6400, "6400 requests")
+    host.counters("nvme0n1", {**BUSY, "flush_requests": 13200})
+    stat("--textfile", textfile)
+    wait_until(lambda: ask(port, requests) == 16400, "16400 requests")
+    # a counter of which only intervals were told would not have grown
+    assert ask(port, f"rate({requests}[1m])") > 0
+    wait_until(lambda: ask(port, 'plugstat_mode_in_force{reason="elevator"}')
+               == 0, "the mode that is not in force")
