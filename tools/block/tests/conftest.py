@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tests of our programs share; see fakehost.py."""
+import sys
+
 import pytest
 
 import benchtree
 import fakehost
 from plugtools.core import disks, journal
+from plugtools.roll import keep, plugroll, trial
 from plugtools.stat import plugstat
 
 
@@ -39,3 +42,23 @@ def stat(host, monkeypatch):
             patch.setattr(plugstat.time, "sleep", lambda _: during())
             return fakehost.run(plugstat.main, words)
     return call
+
+
+@pytest.fixture
+def roll(host, monkeypatch):    # pylint: disable=unused-argument
+    """plugroll in this process; its Result has no end of the last line."""
+    monkeypatch.setattr(sys, "argv", ["/usr/sbin/plugroll"])
+
+    def call(*words):
+        code, out, err = fakehost.run(plugroll.main, words)
+        return fakehost.Result(code, out.rstrip("\n"), err.rstrip("\n"))
+    return call
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    """What plugroll sends to the system's log."""
+    lines = []
+    for module in trial, keep, plugroll:
+        monkeypatch.setattr(module, "log", lines.append)
+    return lines

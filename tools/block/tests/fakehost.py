@@ -13,14 +13,18 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 from unittest import mock
 
+from plugtools.core import disks, journal
 from plugtools.core.system import SIGNALS, names_in
+from plugtools.roll import meter
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 MODES = ("always", "never", "seq-small", "adaptive")
 DEBUGFS = "sys/kernel/debug/"
+SPEED = 20000                   # I/Os per second of a Load on "always"
 STAT = "10 2 80 1 20 4 160 2 0 3 4"
 # 100 submissions of 32, half of which get no batch, since STAT
 BUSY = {"tags_batched": 1600, "tag_batches": 50, "tags_single": 1600,
@@ -248,6 +252,12 @@ class Host:
         text = self.get(f"sys/block/{name}/queue/plug_policy")
         return text.partition("[")[2].partition("]")[0] or text
 
+    def head(self, first="always", second="always"):
+        """A head of NVMe multipath with two paths."""
+        self.bio_disk("nvme0n1", files={"wwid": "eui.1"})
+        for name, mode in (("nvme0c0n1", first), ("nvme0c1n1", second)):
+            self.disk(name, mode, files={"wwid": "eui.1"})
+
     def counters(self, disk, values, hctx=0):
         """What plugstat reads of a hardware queue."""
         self.put(f"{DEBUGFS}block/{disk}/hctx{hctx}/plug_stats",
@@ -341,3 +351,86 @@ class Host:
         with mock.patch("builtins.open", opening), \
              mock.patch("os.stat", asking):
             yield gone
+
+
+@contextlib.contextmanager
+def busy(*what, error=OSError(errno.EBUSY, "Device or resource busy", "it")):
+    """Disks that refuse all modes ("nvme0n1") or one ("nvme0n1 always")."""
+    accept = disks.write
+
+    def refuse(path, value):
+        name = str(path).split("/")[-3]
+        if {name, f"{name} {value}"} & set(what):
+            raise error
+        accept(path, value)
+
+    with mock.patch.object(disks, "write", refuse), \
+         mock.patch.object(journal, "write", refuse):
+        yield
+
+
+class Load:
+    """I/O on disks, {name: {mode: speed}}; of a head, the modes are those of
+    its legs.
+
+    It takes the place of time.monotonic() and time.sleep(): what waits for it
+    has waited at once, and sees the same load each time.
+    """
+
+    def __init__(self, host, speeds, legs=()):
+        self.host, self.speeds, self.legs = host, speeds, legs
+        self.now = 0.0
+        self.last = float("inf")        # when it ends
+        self.done = dict.fromkeys(speeds, 0.0)
+        self.ticks = dict.fromkeys(speeds, 0.0)
+        self.patch = mock.patch.object(meter, "time", self)
+
+    def __enter__(self):
+        self.patch.start()
+        return self
+
+    def __exit__(self, *_):
+        self.patch.stop()
+
+    def monotonic(self):
+        """Seconds."""
+        return self.now
+
+    def speed(self, name):
+        """Of a disk, in the mode that it is in."""
+        legs = self.legs or (name,)
+        return sum(self.speeds[name].get(self.host.mode(leg), 1)
+                   for leg in legs) / len(legs)
+
+    def sleep(self, seconds):
+        """Count, as the kernel would."""
+        self.now += seconds
+        if self.now > self.last:
+            return
+        for name in list(self.speeds):
+            self.done[name] += SPEED * self.speed(name) * seconds
+            self.ticks[name] += 32 * 1000 * seconds
+            self.host.swap(f"sys/block/{name}/stat", "%d 0 0 %d %s" % (
+                self.done[name], self.ticks[name], "0 " * 13))
+
+
+class RealLoad(threading.Thread):
+    """The same for another process."""
+
+    def __init__(self, host, name):
+        super().__init__(daemon=True)
+        self.load = Load(host, {name: {}})
+        self.end = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end.set()
+        self.join()
+
+    def run(self):
+        """Until the end."""
+        while not self.end.wait(0.01):
+            self.load.sleep(0.01)

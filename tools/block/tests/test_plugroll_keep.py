@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugroll keep, undo and apply, on a made-up machine."""
+"""plugroll keep, undo and apply."""
 import fnmatch
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
-import unittest
+import threading
 from unittest import mock
 
-import rolltree
+import pytest
+
+from fakehost import busy, offer
+from plugtools.core import disks
 from plugtools.core.disks import Disk
 from plugtools.core.journal import Journal
+from plugtools.core.system import Interrupted
 from plugtools.roll import keep, plugroll, rules
 
 RULES = "etc/udev/rules.d/65-plugroll.rules"
@@ -19,262 +24,45 @@ RULES = "etc/udev/rules.d/65-plugroll.rules"
 TERM = re.compile(r'(\w+)(?:\{(.*?)\})?(==|!=|\+?=)"(.*?)"')
 
 
-class KeepTest(rolltree.Tree):
-    """What is written, and set."""
+class Kept:
+    """A machine on which modes are kept."""
 
-    def setUp(self):
-        super().setUp()
-        self.disk("nvme0n1", "seq-small")
-        self.disk("nvme1n1")
+    def __init__(self, host, roll):
+        self.host, self.roll = host, roll
 
     def keep(self, *words):
-        """plugroll keep, which must work."""
-        code, out, said = self.run_roll("keep", *words)
-        self.assertEqual((code, said), (0, ""), out)
+        """plugroll keep, which must work; what it says."""
+        code, out, said = self.roll("keep", *words)
+        assert (code, said) == (0, ""), out
         return out
 
-    def test_disk(self):
-        """One disk, known again by its wwid."""
-        lines = self.log()
-        out = self.keep("adaptive", "/dev/nvme0n1")
-        text = self.read(RULES)
-        self.assertIn('ATTR{wwid}=="eui.nvme0n1"', text)
-        self.assertIn('ATTR{queue/plug_policy}="adaptive"', text)
-        self.assertIn(text, out)
-        self.assertEqual((self.mode("nvme0n1"), self.mode("nvme1n1")),
-                         ("adaptive", "always"))
-        self.assertEqual(lines, ["keep adaptive on nvme0n1"])
-
-    def test_twice(self):
-        """The second time changes nothing, and says so."""
-        self.keep("adaptive", "nvme0n1")
-        before = os.stat(self.path(RULES))
-        self.assertIn("the rules say so already",
-                      self.keep("adaptive", "nvme0n1"))
-        self.assertEqual(os.stat(self.path(RULES)).st_ino, before.st_ino)
-        code, out, _ = self.run_roll("keep", "adaptive", "nvme0n1", "--json")
-        self.assertEqual((code, json.loads(out)["changed"]), (0, False))
-
-    def test_two_disks(self):
-        """A second keep adds to the first; undo goes back to the start."""
-        self.keep("adaptive", "nvme0n1")
-        self.keep("never", "nvme1n1")
-        self.keep("never", "nvme0n1")
-        self.assertEqual(rules.kept_now(), [
-            ("never", "wwid", "eui.nvme1n1"), ("never", "wwid", "eui.nvme0n1")
-        ])
-        code, out, _ = self.run_roll("undo")
-        self.assertEqual((code, self.mode("nvme0n1"), self.mode("nvme1n1")),
-                         (0, "seq-small", "always"))
-        self.assertIn("nvme0n1 is seq-small again", out)
-        self.assertEqual(self.read(RULES), "")
-        self.assertEqual(self.run_roll("undo"), (0, "nothing was kept", ""))
-
-    def test_all(self):
-        """By a pattern: paths and disks that come later; a disk that is named
-        as well has its own mode."""
-        self.disk("sda")
-        self.keep("never", "nvme1n1")
-        self.keep("adaptive", "--all-nvme")
-        self.assertEqual([self.mode(name) for name in ("nvme0n1", "sda")],
-                         ["adaptive", "always"])
-        text = self.read(RULES)
-        self.assertLess(text.index('KERNEL=="nvme*"'), text.index("ATTR{ww"))
-        rows = json.loads(self.run_roll("list", "--json")[1])["disks"]
-        self.assertEqual([row["kept"] for row in rows],
-                         ["adaptive", "never", None])
-
-    def test_head(self):
-        """A head stands for its paths: one rule, each path set."""
-        shutil.rmtree(self.path("sys/block/nvme0n1"))
-        self.head()
-        self.keep("adaptive", "nvme0n1")
-        self.assertEqual(self.read(RULES).count("# keep "), 1)
-        self.assertEqual((self.mode("nvme0c0n1"), self.mode("nvme0c1n1")),
-                         ("adaptive", "adaptive"))
-
-    def test_twins(self):
-        """A serial number that another disk has as well names none; two that
-        are both given are kept. Of a WWID, paths share it."""
-        for name in "vda", "vdb":
-            self.disk(name, wwid="", serial="1234")
-        self.disk("vdc", wwid="", serial="1235")
-        code, _, said = self.run_roll("keep", "never", "vda")
-        self.assertEqual((code, self.read(RULES), self.mode("vda")),
-                         (2, "", "always"))
-        self.assertIn("vda and vdb have the same serial number, 1234", said)
-        self.keep("never", "vdc")
-        self.keep("adaptive", "vda", "vdb")
-        self.run_roll("undo")
-        self.assertEqual(self.mode("vdb"), "always")
-        for name in "sda", "sdb":
-            self.disk(name, wwid="", device__wwid="naa.5")
-        self.keep("never", "sda")
-
-    def test_going(self):
-        """A disk that goes meanwhile costs the others nothing, whenever it
-        does; the rules are those of a disk that was there, or of none."""
-        for words in ("--all-nvme",), ("nvme0n1", "nvme1n1", "nvme2n1"):
-            for access in range(100):
-                for name in ("nvme0n1", "nvme1n1", "nvme2n1"):
-                    shutil.rmtree(self.path("sys/block/" + name),
-                                  ignore_errors=True)
-                    self.disk(name)
-                with self.going("nvme1n1", access) as gone:
-                    code, out, said = self.run_roll("keep", "never", *words)
-                text, last = (words, access, said), not gone
-                if code == 2:       # the user names a disk that is not there
-                    self.assertRegex(said, "nvme1n1: no such disk")
-                    continue
-                self.assertEqual((code, self.mode("nvme0n1"),
-                                  self.mode("nvme2n1")),
-                                 (0, "never", "never"), text)
-                self.assertIn(said, ("", "nvme1n1 has gone"))
-                with self.going("nvme2n1", access):
-                    code, out, said = self.run_roll("undo")
-                self.assertEqual((code, self.mode("nvme0n1"), said),
-                                 (0, "always", ""), (text, out))
-                self.assertEqual(self.read(RULES), "", text)
-                if last:
-                    break
-            self.assertGreater(access, 5)
-
-    def test_set_by_hand(self):
-        """undo leaves a mode that was set after keep."""
-        self.keep("adaptive", "nvme0n1")
-        self.write("sys/block/nvme0n1/queue/plug_policy",
-                   rolltree.offer("never"))
-        self.assertIn("nvme0n1 is left at never", self.run_roll("undo")[1])
-        self.assertEqual(self.mode("nvme0n1"), "never")
-
-    def test_nothing_by_halves(self):
-        """A disk that refuses: no rule is left, and no disk is set."""
-        self.keep("never", "nvme1n1")
-        before = self.read(RULES)
-        with rolltree.busy("nvme1n1"):
-            code, _, said = self.run_roll("keep", "adaptive", "nvme0n1",
-                                          "nvme1n1")
-        self.assertEqual(code, 1)
-        self.assertIn("Device or resource busy", said)
-        self.assertEqual((self.mode("nvme0n1"), self.read(RULES)),
-                         ("seq-small", before))
-
-    def test_unwritable(self):
-        """A directory that is none: nothing is set."""
-        self.write("etc/udev", "a file")
-        code, _, said = self.run_roll("keep", "adaptive", "--all-nvme")
-        self.assertEqual((code, self.mode("nvme0n1")), (1, "seq-small"), said)
-
-    def test_not_noted(self):
-        """A path that cannot be noted as set is set, and kept."""
-        shutil.rmtree(self.path("sys/block/nvme0n1"))
-        self.head()
-        os.makedirs(self.path(keep.APPLIED))
-        lines = self.log()
-        self.keep("adaptive", "nvme0n1")
-        self.assertEqual(self.mode("nvme0c1n1"), "adaptive")
-        self.assertIn("applied: Is a directory", lines[0])
-
-    def test_left_by_a_killed_try(self):
-        """Its mode is not taken for the one from before."""
-        path = self.path("sys/block/nvme0n1/queue/plug_policy")
-        journal = Journal("nvme0n1", ["nvme0n1"], "plugroll")
-        journal.set(path, "never")
-        os.close(journal.file)
-        with rolltree.busy("nvme0n1 seq-small"):
-            code, _, said = self.run_roll("keep", "adaptive", "nvme0n1")
-        self.assertEqual((code, self.read(RULES)), (1, ""))
-        self.assertIn("nvme0n1.journal tells of settings that could not", said)
-        self.assertEqual(self.run_roll("keep", "adaptive", "nvme0n1")[0], 0)
-        self.run_roll("undo")
-        self.assertEqual(self.mode("nvme0n1"), "seq-small")
-
-    def test_chosen(self):
-        """Only the disks that are given: "try --keep --all-nvme" gives those
-        that it has tried."""
-        args = mock.Mock(mode="adaptive", all_nvme=True, json=True)
-        legs = {Disk("nvme0n1"): Disk("nvme0n1").legs()}
-        found = plugroll.keep_and_tell(args, legs)
-        self.assertEqual((found["disks"], found["pattern"]),
-                         (["nvme0n1"], None))
-        self.assertNotIn("nvme*", self.read(RULES).partition("\n# Paths")[0])
-        self.assertEqual(self.mode("nvme1n1"), "always")
-
-    def test_not_ours(self):
-        """A file that somebody else has written is left alone."""
-        self.write(RULES, "# mine")
-        for words in (("keep", "adaptive", "nvme0n1"), ("undo",)):
-            code, _, said = self.run_roll(*words)
-            self.assertEqual((code, self.read(RULES)), (1, "# mine"))
-            self.assertIn("is not plugroll's: move it away", said)
-
-    def test_no_identity(self):
-        """A disk that could not be known again."""
-        for wwid in ("", "a\x01b"):
-            self.write("sys/block/nvme0n1/wwid", wwid)
-            code, _, said = self.run_roll("keep", "adaptive", "nvme0n1")
-            self.assertEqual((code, self.mode("nvme0n1")), (2, "seq-small"))
-            self.assertIn("neither wwid nor serial", said)
-
-    def test_odd_identity(self):
-        """What udev would take for a pattern or an end matches itself."""
-        self.write("sys/block/nvme0n1/wwid", 't10.ATA  A*[b]"|c was=no')
-        self.keep("never", "nvme0n1")
-        self.assertIn('=="t10.ATA  A??b???c was?no"', self.read(RULES))
-        self.run_roll("undo")
-        self.assertEqual(self.mode("nvme0n1"), "seq-small")
-
-    @unittest.skipUnless(shutil.which("udevadm"), "udevadm: install udev")
-    def test_verify(self):
-        """udevadm finds no fault, with and without systemd."""
-        for systemd in (False, True):
-            if systemd:
-                os.makedirs(self.path("run/systemd/system"))
-            self.keep("adaptive", "--all-nvme")
-            self.keep("never", "nvme0n1")
-            done = subprocess.run(
-                ["udevadm", "verify", self.path(RULES)], check=False,
-                text=True, capture_output=True, env={"PATH": "/usr/bin"})
-            if "Unknown command" in done.stderr:
-                self.skipTest("udevadm before systemd 254 has no verify")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_systemd(self):
-        """Where there is systemd it waits for paths, not udev."""
-        self.keep("adaptive", "nvme0n1")
-        self.assertIn('RUN+="/usr/sbin/plugroll apply"', self.read(RULES))
-        os.makedirs(self.path("run/systemd/system"))
-        with mock.patch("shutil.which", return_value="/usr/bin/systemd-run"):
-            self.keep("adaptive", "nvme0n1")
-        self.assertIn('RUN+="/usr/bin/systemd-run --quiet --no-block '
-                      '--collect /usr/sbin/plugroll apply"', self.read(RULES))
-
-
-class BootTest(rolltree.Tree):
-    """What keep sets, what it says, and what the next boot sets."""
-
-    def setUp(self):
-        super().setUp()
-        self.head()
-        for name in ("nvme1n1", "nvme2n1"):
-            self.disk(name)
+    def rules(self):
+        """What is on file."""
+        return self.host.get(RULES, "")
 
     def modes(self):
-        """Of all disks that have one."""
-        return {name: self.mode(name)
-                for name in sorted(os.listdir(self.path("sys/block")))
-                if self.mode(name)}
+        """{disk: mode} of all that have one."""
+        return {name: self.host.mode(name)
+                for name in sorted(os.listdir(self.host.path("sys/block")))
+                if Disk(name).has_knob()}
+
+    def journal(self, name, mode):
+        """What a killed try has left."""
+        left = Journal(name, [name], "plugroll")
+        left.set(str(self.host.path(f"sys/block/{name}/queue/plug_policy")),
+                 mode)
+        os.close(left.file)
 
     def boot(self):
         """The kernel knows no modes; udev reads the rules for each disk."""
-        shutil.rmtree(self.path("run"))
-        os.makedirs(self.path("run"))
+        self.host.remove("run")
+        self.host.path("run").mkdir()
         for name in self.modes():
-            self.write("sys/block/%s/queue/plug_policy" % name,
-                       rolltree.offer("always"))
-        for name in os.listdir(self.path("sys/block")):
+            self.host.put(f"sys/block/{name}/queue/plug_policy",
+                          offer("always"))
+        for name in os.listdir(self.host.path("sys/block")):
             hidden = "c" in name[4:]
-            for line in re.sub(r"\\\n", "", self.read(RULES)).splitlines():
+            for line in re.sub(r"\\\n", "", self.rules()).splitlines():
                 if not hidden and not line.startswith("#"):
                     self.follow(name, TERM.findall(line))
 
@@ -283,163 +71,580 @@ class BootTest(rolltree.Tree):
         event = {"ACTION": "add", "SUBSYSTEM": "block", "ENV": "disk",
                  "KERNEL": name}
         for key, attribute, operator, value in terms:
-            path = "sys/block/%s/%s" % (name, attribute or value)
+            path = f"sys/block/{name}/{attribute or value}"
             if key == "RUN":
-                self.run_roll("apply", "--settle", "0")
+                self.roll("apply", "--settle", "0")
             elif operator == "=":
-                self.write(path, rolltree.offer(value))
+                self.host.put(path, offer(value))
             elif key == "TEST":
-                found = os.path.exists(self.path(path))
+                found = self.host.path(path).exists()
             else:
-                found = fnmatch.fnmatch(event.get(key) or self.read(path),
-                                        value)
+                found = fnmatch.fnmatch(
+                    event.get(key) or self.host.get(path, ""), value)
             if operator in ("==", "!=") and found != (operator == "=="):
                 return
 
     def agree(self, *words):
-        """plugroll keep; what it said of disks, and the modes, if they are the
-        same after a boot."""
-        code, out, said = self.run_roll("keep", *words)
-        self.assertEqual((code, said), (0, ""), out)
-        now = self.modes()
+        """keep(); what it said of disks, and the modes, if they are the same
+        after a boot."""
+        out, now = self.keep(*words), self.modes()
         self.boot()
-        self.assertEqual(self.modes(), now, self.read(RULES))
+        assert self.modes() == now, self.rules()
         return re.findall("^nvme.*", out, re.M), now
 
-    def test_exception_first(self):
-        """A disk that has been named is left out, and that is said."""
-        self.agree("never", "nvme1n1")
-        said, modes = self.agree("adaptive", "--all-nvme")
-        self.assertEqual(said, [
-            "nvme1n1 is skipped: never is kept for it by name",
-            "nvme0c0n1, nvme0c1n1, nvme2n1: adaptive"])
-        self.assertEqual(modes, {
-            "nvme0c0n1": "adaptive", "nvme0c1n1": "adaptive",
-            "nvme1n1": "never", "nvme2n1": "adaptive"})
 
-    def test_exception_last(self):
-        """A disk that is named later."""
-        self.agree("adaptive", "--all-nvme")
-        said, modes = self.agree("never", "nvme0n1")
-        self.assertEqual(said, ["nvme0c0n1, nvme0c1n1: never"])
-        self.assertEqual((modes["nvme0c1n1"], modes["nvme1n1"]),
-                         ("never", "adaptive"))
-
-    def test_other_modes(self):
-        """Both ways, in another mode; the same one skips nothing."""
-        self.agree("adaptive", "nvme0n1")
-        said, modes = self.agree("never", "--all-nvme")
-        self.assertEqual((said[-1], modes["nvme0c0n1"]),
-                         ("nvme1n1, nvme2n1: never", "adaptive"))
-        self.assertEqual(len(self.agree("adaptive", "--all-nvme")[0]), 1)
-
-    def test_json(self):
-        """The same for programs; one file, which later events do not use."""
-        self.agree("never", "nvme1n1")
-        found = json.loads(self.run_roll("keep", "adaptive", "--all-nvme",
-                                         "--json")[1])
-        self.assertEqual((found["disks"], found["skipped"]), (
-            ["nvme0c0n1", "nvme0c1n1", "nvme2n1"], {"nvme1n1": "never"}))
-        self.assertEqual([list(found["written"]),
-                          os.listdir(self.path("etc"))],
-                         [["/" + RULES], ["udev"]])
-
-    def test_refused(self):
-        """A disk that refuses, and one that will not go back: the rules tell
-        of that one only, now and after a boot."""
-        with rolltree.busy("nvme2n1", "nvme1n1 always"):
-            code, _, said = self.run_roll("keep", "adaptive", "--all-nvme")
-        self.assertEqual(code, 1)
-        self.assertIn("nvme1n1 stays at adaptive", said)
-        now = self.modes()
-        self.assertEqual(now.pop("nvme1n1"), "adaptive")
-        self.assertEqual(set(now.values()), {"always"})
-        self.boot()
-        self.assertEqual(self.modes(), dict(now, nvme1n1="adaptive"))
-        self.assertEqual(self.run_roll("undo")[0], 0)
-        self.assertEqual(set(self.modes().values()), {"always"})
+@pytest.fixture
+def kept(host, roll):
+    """Three disks."""
+    for name, mode in (("nvme0n1", "never"), ("nvme1n1", "always"),
+                       ("nvme2n1", "always")):
+        host.disk(name, mode)
+    return Kept(host, roll)
 
 
-class ApplyTest(rolltree.Tree):
-    """Paths of NVMe multipath that come later."""
+@pytest.fixture
+def headed(host, roll):
+    """A head of multipath, and two disks."""
+    host.head()
+    for name in "nvme1n1", "nvme2n1":
+        host.disk(name)
+    return Kept(host, roll)
 
-    def setUp(self):
-        super().setUp()
-        self.head()
-        self.run_roll("keep", "adaptive", "nvme0n1")
+
+AS_BEFORE = {"nvme0n1": "never", "nvme1n1": "always", "nvme2n1": "always"}
+
+
+# --- keep --------------------------------------------------------------------
+
+def test_disk(kept, logged):
+    """One disk, known again by its wwid."""
+    out, text = kept.keep("adaptive", "/dev/nvme0n1"), kept.rules()
+    assert 'ATTR{wwid}=="eui.nvme0n1"' in text
+    assert 'ATTR{queue/plug_policy}="adaptive"' in text
+    assert text in out
+    assert kept.modes() == {**AS_BEFORE, "nvme0n1": "adaptive"}
+    assert logged == ["keep adaptive on nvme0n1"]
+
+
+def test_twice(host, kept, roll):
+    """The second time changes nothing, and says so."""
+    kept.keep("adaptive", "nvme0n1")
+    before = host.path(RULES).stat().st_ino
+    assert "the rules say so already" in kept.keep("adaptive", "nvme0n1")
+    assert host.path(RULES).stat().st_ino == before
+    code, out, _ = roll("keep", "adaptive", "nvme0n1", "--json")
+    assert (code, json.loads(out)["changed"]) == (0, False)
+
+
+def test_two_disks(kept, roll):
+    """A second keep adds to the first; undo goes back to the start."""
+    kept.keep("adaptive", "nvme0n1")
+    kept.keep("seq-small", "nvme1n1")
+    kept.keep("seq-small", "nvme0n1")
+    assert rules.kept_now() == [("seq-small", "wwid", "eui.nvme1n1"),
+                                ("seq-small", "wwid", "eui.nvme0n1")]
+    code, out, _ = roll("undo")
+    assert (code, kept.modes(), kept.rules()) == (0, AS_BEFORE, "")
+    assert "nvme0n1 is never again" in out
+    assert roll("undo") == (0, "nothing was kept", "")
+
+
+def test_all(host, kept, roll):
+    """By a pattern: paths and disks that come later; a disk that is named as
+    well has its own mode."""
+    host.disk("sda")
+    kept.keep("never", "nvme1n1")
+    kept.keep("adaptive", "--all-nvme")
+    assert kept.modes() == {"nvme0n1": "adaptive", "nvme1n1": "never",
+                            "nvme2n1": "adaptive", "sda": "always"}
+    assert kept.rules().index('KERNEL=="nvme*"') < kept.rules().index("ATTR{ww")
+    rows = json.loads(roll("list", "--json").out)["disks"]
+    assert [row["kept"] for row in rows] == ["adaptive", "never", "adaptive",
+                                             None]
+
+
+def test_head(headed):
+    """A head stands for its paths: one rule, each path set."""
+    headed.keep("adaptive", "nvme0n1")
+    assert headed.rules().count("# keep ") == 1
+    modes = headed.modes()
+    assert modes["nvme0c0n1"] == modes["nvme0c1n1"] == "adaptive"
+
+
+def test_twins(host, kept, roll):
+    """A serial number that another disk has as well names none; two that are
+    both given are kept. Of a WWID, paths share it."""
+    for name, number in ("vda", "1234"), ("vdb", "1234"), ("vdc", "1235"):
+        host.disk(name, files={"wwid": "", "serial": number})
+    code, _, said = roll("keep", "never", "vda")
+    assert (code, kept.rules(), host.mode("vda")) == (2, "", "always")
+    assert "vda and vdb have the same serial number, 1234" in said
+    kept.keep("never", "vdc")
+    kept.keep("adaptive", "vda", "vdb")
+    roll("undo")
+    assert host.mode("vdb") == "always"
+    for name in "sda", "sdb":
+        host.disk(name, files={"wwid": "", "device/wwid": "naa.5"})
+    kept.keep("never", "sda")
+
+
+@pytest.mark.parametrize("words", [["--all-nvme"],
+                                   ["nvme0n1", "nvme1n1", "nvme2n1"]])
+def test_going(host, kept, roll, words):
+    """A disk that goes meanwhile costs the others nothing, whenever it does;
+    the rules are those of a disk that was there, or of none."""
+    for access in range(100):
+        for name in "nvme0n1", "nvme1n1", "nvme2n1":
+            if not Disk(name).there():
+                host.disk(name)
+            host.policy(name, "always")
+        with host.going("nvme1n1", access) as gone:
+            code, _, said = roll("keep", "never", *words)
+        if code == 2:           # the user names a disk that is not there
+            assert "nvme1n1: no such disk" in said
+            continue
+        assert (code, host.mode("nvme0n1"), host.mode("nvme2n1")) == (
+            0, "never", "never"), (access, said)
+        assert said in ("", "nvme1n1 has gone")
+        with host.going("nvme2n1", access):
+            code, out, said = roll("undo")
+        assert (code, host.mode("nvme0n1"), said) == (0, "always", ""), out
+        assert kept.rules() == ""
+        if not gone:
+            break
+    assert 5 < access < 99
+
+
+@pytest.mark.parametrize("refuses, told", [
+    ("nvme1n1", "Device or resource busy"), ("", "etc/udev")])
+def test_nothing_by_halves(host, kept, roll, refuses, told):
+    """A disk that refuses, or a directory that is none: no rule is left, and no
+    disk is set."""
+    if refuses:
+        kept.keep("seq-small", "nvme2n1")
+    else:
+        host.put("etc/udev", "a file")
+    before = kept.modes(), refuses and kept.rules()
+    with busy(refuses):
+        code, _, said = roll("keep", "adaptive", "nvme0n1", "nvme1n1")
+    assert code == 1
+    assert told in said
+    assert (kept.modes(), refuses and kept.rules()) == before
+
+
+def test_not_noted(host, headed, logged):
+    """A path that cannot be noted as set is set, and kept."""
+    host.path(keep.APPLIED.lstrip("/")).mkdir(parents=True)
+    headed.keep("adaptive", "nvme0n1")
+    assert host.mode("nvme0c1n1") == "adaptive"
+    assert "applied: Is a directory" in logged[0]
+
+
+def test_left_by_a_killed_try(host, kept, roll):
+    """Its mode is not taken for the one from before."""
+    kept.journal("nvme0n1", "seq-small")
+    with busy("nvme0n1 never"):
+        code, _, said = roll("keep", "adaptive", "nvme0n1")
+    assert (code, kept.rules()) == (1, "")
+    assert "nvme0n1.journal tells of settings that could not" in said
+    assert roll("keep", "adaptive", "nvme0n1").code == 0
+    roll("undo")
+    assert host.mode("nvme0n1") == "never"
+
+
+def test_chosen(kept):
+    """Only the disks that are given: "try --keep --all-nvme" gives those that
+    it has tried."""
+    args = mock.Mock(mode="adaptive", all_nvme=True, json=True)
+    found = plugroll.keep_and_tell(
+        args, {Disk("nvme0n1"): Disk("nvme0n1").legs()})
+    assert (found["disks"], found["pattern"]) == (["nvme0n1"], None)
+    assert "nvme*" not in kept.rules().partition("\n# Paths")[0]
+    assert kept.modes() == {**AS_BEFORE, "nvme0n1": "adaptive"}
+
+
+@pytest.mark.parametrize("words", ["keep adaptive nvme0n1", "undo"])
+def test_not_ours(host, kept, roll, words):
+    """A file that somebody else has written is left alone."""
+    host.put(RULES, "# mine")
+    code, _, said = roll(*words.split())
+    assert (code, kept.rules()) == (1, "# mine")
+    assert "is not plugroll's: move it away" in said
+
+
+@pytest.mark.parametrize("wwid", ["", "a\x01b"])
+def test_no_identity(host, kept, roll, wwid):
+    """A disk that could not be known again."""
+    host.put("sys/block/nvme0n1/wwid", wwid)
+    code, _, said = roll("keep", "adaptive", "nvme0n1")
+    assert (code, kept.modes()) == (2, AS_BEFORE)
+    assert "neither wwid nor serial" in said
+
+
+def test_odd_identity(host, kept, roll):
+    """What udev would take for a pattern or an end matches itself."""
+    host.put("sys/block/nvme0n1/wwid", 't10.ATA  A*[b]"|c was=no')
+    kept.keep("seq-small", "nvme0n1")
+    assert '=="t10.ATA  A??b???c was?no"' in kept.rules()
+    roll("undo")
+    assert kept.modes() == AS_BEFORE
+
+
+@pytest.mark.parametrize("systemd", [False, True])
+def test_verify(host, kept, systemd):
+    """udevadm finds no fault, with and without systemd."""
+    udevadm = shutil.which("udevadm", path="/usr/bin:/bin")
+    if not udevadm:
+        pytest.skip("udevadm: install udev")
+    if systemd:
+        host.path("run/systemd/system").mkdir(parents=True)
+    kept.keep("adaptive", "--all-nvme")
+    kept.keep("never", "nvme0n1")
+    done = subprocess.run([udevadm, "verify", host.path(RULES)], check=False,
+                          text=True, capture_output=True)
+    if "Unknown command" in done.stderr:
+        pytest.skip("udevadm before systemd 254 has no verify")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_systemd(host, kept):
+    """Where there is systemd it waits for paths, not udev."""
+    kept.keep("adaptive", "nvme0n1")
+    assert 'RUN+="/usr/sbin/plugroll apply"' in kept.rules()
+    host.path("run/systemd/system").mkdir(parents=True)
+    host.program("systemd-run", "")
+    kept.keep("adaptive", "nvme0n1")
+    assert f'RUN+="{host.bin}/systemd-run --quiet --no-block --collect ' \
+        '/usr/sbin/plugroll apply"' in kept.rules()
+
+
+# --- what keep sets, what it says, and what the next boot sets ---------------
+
+def test_exception_first(headed):
+    """A disk that has been named is left out, and that is said."""
+    headed.agree("never", "nvme1n1")
+    said, modes = headed.agree("adaptive", "--all-nvme")
+    assert said == ["nvme1n1 is skipped: never is kept for it by name",
+                    "nvme0c0n1, nvme0c1n1, nvme2n1: adaptive"]
+    assert modes == {"nvme0c0n1": "adaptive", "nvme0c1n1": "adaptive",
+                     "nvme1n1": "never", "nvme2n1": "adaptive"}
+
+
+def test_exception_last(headed):
+    """A disk that is named later."""
+    headed.agree("adaptive", "--all-nvme")
+    said, modes = headed.agree("never", "nvme0n1")
+    assert said == ["nvme0c0n1, nvme0c1n1: never"]
+    assert (modes["nvme0c1n1"], modes["nvme1n1"]) == ("never", "adaptive")
+
+
+def test_other_modes(headed):
+    """Both ways, in another mode; the same one skips nothing."""
+    headed.agree("adaptive", "nvme0n1")
+    said, modes = headed.agree("never", "--all-nvme")
+    assert said[-1] == "nvme1n1, nvme2n1: never"
+    assert modes["nvme0c0n1"] == "adaptive"
+    assert len(headed.agree("adaptive", "--all-nvme")[0]) == 1
+
+
+def test_json(host, headed, roll):
+    """The same for programs; one file, which later events do not use."""
+    headed.agree("never", "nvme1n1")
+    found = json.loads(roll("keep", "adaptive", "--all-nvme", "--json").out)
+    assert found["disks"] == ["nvme0c0n1", "nvme0c1n1", "nvme2n1"]
+    assert found["skipped"] == {"nvme1n1": "never"}
+    assert list(found["written"]) == ["/" + RULES]
+    assert os.listdir(host.path("etc")) == ["udev"]
+
+
+def test_will_not_go_back(headed, roll):
+    """A disk that refuses, and one that will not go back: the rules tell of
+    that one only, now and after a boot."""
+    with busy("nvme2n1", "nvme1n1 always"):
+        code, _, said = roll("keep", "adaptive", "--all-nvme")
+    assert code == 1
+    assert "nvme1n1 stays at adaptive" in said
+    now = headed.modes()
+    assert now == {**dict.fromkeys(now, "always"), "nvme1n1": "adaptive"}
+    headed.boot()
+    assert headed.modes() == now
+    assert roll("undo").code == 0
+    assert set(headed.modes().values()) == {"always"}
+
+
+# --- undo: all is as it was, or else is not forgotten ------------------------
+
+@pytest.mark.parametrize("keeps", [
+    ["adaptive --all-nvme"],
+    # a disk that is named first, and then all
+    ["adaptive nvme1n1", "seq-small --all-nvme", "never nvme2n1"]])
+def test_each_as_it_was(kept, roll, keeps):
+    for words in keeps:
+        kept.keep(*words.split())
+    code, out, _ = roll("undo")
+    assert (code, kept.modes()) == (0, AS_BEFORE)
+    assert "nvme0n1 is never again" in out
+
+
+def test_paths(host, headed, roll):
+    """Paths of one disk in two modes; one that comes later."""
+    host.policy("nvme0c1n1", "never")
+    headed.keep("adaptive", "nvme0n1")
+    host.disk("nvme0c2n1", "adaptive", files={"wwid": "eui.1"})
+    headed.keep("seq-small", "nvme0n1")
+    assert roll("undo").code == 0
+    assert [host.mode(f"nvme0c{path}n1") for path in range(3)] == [
+        "always", "never", "always"]
+
+
+def test_came_later(host, kept, roll):
+    """Nothing is known of it; its kept mode is none from before."""
+    kept.keep("adaptive", "--all-nvme")
+    for name in "nvme3n1", "nvme4n1":
+        host.disk(name, "adaptive")
+    kept.keep("never", "nvme4n1")
+    out = roll("undo").out
+    assert (host.mode("nvme3n1"), host.mode("nvme4n1")) == ("always", "always")
+    assert "nvme3n1 is always now; it came after keep" in out
+
+
+def test_set_by_hand(host, kept, roll):
+    """undo leaves a mode that was set after keep."""
+    kept.keep("adaptive", "nvme0n1")
+    host.policy("nvme0n1", "seq-small")
+    assert "nvme0n1 is left at seq-small" in roll("undo").out
+    assert host.mode("nvme0n1") == "seq-small"
+
+
+@pytest.mark.parametrize("wwid, key, value", [
+    ("eui.nvme0n1", "wwid", "eui.nvme0n1"),
+    # one without an identity is known by its name
+    ("", "name", "nvme0n1")])
+def test_busy(host, kept, roll, wwid, key, value):
+    """A disk that refuses: the rules go on telling of it alone, and the next
+    undo puts it back."""
+    host.put("sys/block/nvme0n1/wwid", wwid)
+    kept.keep("adaptive", "--all-nvme")
+    with busy("nvme0n1"):
+        code, out, _ = roll("undo")
+    assert (code, kept.modes()) == (1, {**AS_BEFORE, "nvme0n1": "adaptive"})
+    assert "nvme0n1: Device or resource busy" in out
+    assert rules.on_file() == ([("adaptive", key, value)],
+                               [("never", "nvme0n1", key, value)])
+    assert wwid or 'KERNEL=="nvme0n1"' in kept.rules()
+    assert roll("undo").code == 0
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_killed_try(kept, roll, first):
+    """What a killed try left, and cannot be put back, is a problem, with rules
+    and without."""
+    if first:
+        kept.keep("adaptive", "nvme1n1")
+    before = kept.modes()["nvme1n1"]
+    kept.journal("nvme1n1", "seq-small")
+    with busy(f"nvme1n1 {before}"):
+        code, out, _ = roll("undo")
+    assert (code, bool(kept.rules())) == (1, first)
+    assert "is not put back" in out
+    code, out, _ = roll("undo", "--json")
+    assert (code, json.loads(out)["problems"]) == (0, [])
+    assert kept.modes() == AS_BEFORE
+    assert roll("undo") == (0, "nothing was kept", "")
+
+
+# --- a signal at the worst moment --------------------------------------------
+
+def interrupted(roll, *words):
+    """What is said if one comes while the mode of nvme1n1 is set."""
+    with busy("nvme1n1", error=Interrupted("SIGTERM")):
+        code, _, said = roll(*words)
+    assert code == 130
+    return said
+
+
+def test_undo_interrupted(kept, roll):
+    """The next undo puts back the rest."""
+    kept.keep("adaptive", "--all-nvme")
+    assert interrupted(roll, "undo") == (
+        "plugroll: interrupted by SIGTERM; the next undo does the rest")
+    assert list(kept.modes().values()) == ["never", "adaptive", "adaptive"]
+    assert "eui.nvme0n1" not in kept.rules()
+    code, out, _ = roll("undo")
+    assert (code, kept.modes(), kept.rules()) == (0, AS_BEFORE, "")
+    assert "nvme2n1 is always again" in out
+
+
+def test_undo_killed(kept, roll, monkeypatch):
+    """The same if there was no time to write that down."""
+    kept.keep("adaptive", "--all-nvme")
+    with monkeypatch.context() as patch:
+        patch.setattr(keep, "install", lambda _: None)
+        interrupted(roll, "undo")
+    assert "nvme0n1 is never again" in roll("undo").out
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
+
+
+@pytest.mark.parametrize("error", [Interrupted("SIGTERM"), KeyboardInterrupt()])
+def test_keep_interrupted(kept, roll, error):
+    """All or nothing, of modes and rules."""
+    kept.keep("never", "nvme2n1")
+    before = kept.modes(), kept.rules()
+    with busy("nvme1n1", error=error), pytest.raises(type(error)):
+        keep.keep("adaptive", [Disk("nvme0n1"), Disk("nvme1n1")])
+    assert (kept.modes(), kept.rules()) == before
+    assert interrupted(roll, "keep", "adaptive", "--all-nvme") == \
+        "plugroll: interrupted by SIGTERM"
+
+
+def test_second_signal(host, kept, monkeypatch):
+    """One that comes while modes are put back waits until they are."""
+    def write(path, value):
+        if "nvme1n1" in path:
+            raise OSError(16, "Device or resource busy", path)
+        if value == "never":
+            os.kill(os.getpid(), signal.SIGTERM)
+        host.kernel_write(path, value)
+
+    old = signal.signal(signal.SIGTERM, plugroll.interrupt)
+    monkeypatch.setattr(disks, "write", write)
+    with pytest.raises(Interrupted):
+        keep.keep("adaptive", [Disk("nvme0n1"), Disk("nvme1n1")])
+    signal.signal(signal.SIGTERM, old)
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
+
+
+def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
+    monkeypatch.setattr(rules, "reload_udev", mock.Mock(
+        side_effect=[Interrupted("SIGHUP"), None]))
+    assert roll("keep", "adaptive", "nvme0n1").code == 130
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
+
+
+# --- two of us at once -------------------------------------------------------
+
+@pytest.mark.parametrize("first", ["keep", "undo"])
+def test_at_once(kept, monkeypatch, first):
+    """A keep while something else writes the rules: no entry is lost, and what
+    is kept after an undo stays."""
+    if first == "undo":
+        kept.keep("adaptive", "nvme0n1")
+    second = threading.Thread(target=keep.keep, args=(
+        "seq-small", [Disk("nvme1n1")]))
+    real = keep.install
+
+    def install(new):
+        if not second.ident:
+            second.start()
+            second.join(.3)         # as far as it gets
+        return real(new)
+
+    monkeypatch.setattr(keep, "install", install)
+    if first == "undo":
+        keep.undo()
+    else:
+        keep.keep("adaptive", [Disk("nvme0n1")])
+    second.join()
+    assert "eui.nvme1n1" in kept.rules()
+    assert ("eui.nvme0n1" in kept.rules()) == (first == "keep")
+
+
+def test_waits_no_longer(kept, roll, monkeypatch):
+    """Whoever takes too long is told of."""
+    # pylint: disable=unused-argument
+    monkeypatch.setattr(rules, "WAIT_SECONDS", 0)
+    with rules.alone(rules.RULES):
+        code, _, said = roll("undo")
+    assert code == 1
+    assert "65-plugroll.rules is being worked on by plugroll" in said
+
+
+# --- apply: paths of NVMe multipath that come later --------------------------
+
+class Coming:
+    """A head that is kept on "adaptive"."""
+
+    def __init__(self, host, roll):
+        self.host, self.roll = host, roll
+        host.head()
+        roll("keep", "adaptive", "nvme0n1")
+
+    def come(self, name="nvme0c2n1", number="9", wwid="eui.1"):
+        """A new path."""
+        self.host.disk(name, files={"diskseq": number, "wwid": wwid})
 
     def apply(self):
         """Once, without waiting."""
-        return self.run_roll("apply", "--settle", "0")
-
-    def come(self, name, number="9", wwid="eui.1"):
-        """A new path."""
-        self.disk(name, diskseq=number, wwid=wwid)
-
-    def test_new_path(self):
-        """It is set; paths of other disks are not."""
-        self.come("nvme0c2n1")
-        self.come("nvme1c3n1", wwid="eui.2")
-        lines = self.log()
-        self.assertEqual(self.apply(), (0, "", ""))
-        self.assertEqual((self.mode("nvme0c2n1"), self.mode("nvme1c3n1")),
-                         ("adaptive", "always"))
-        self.assertEqual(lines, ["nvme0c2n1 is a new path: adaptive, as kept"])
-
-    def test_set_by_hand(self):
-        """A controller's event does not undo what was set by hand."""
-        self.come("nvme0c2n1")
-        for name in ("nvme0c0n1", "nvme0c2n1"):
-            self.write("sys/block/%s/queue/plug_policy" % name,
-                       rolltree.offer("never"))
-            self.apply()
-        self.assertEqual((self.mode("nvme0c0n1"), self.mode("nvme0c2n1")),
-                         ("never", "never"))
-
-    def test_back_again(self):
-        """A path that was away is a new one."""
-        shutil.rmtree(self.path("sys/block/nvme0c1n1"))
-        self.come("nvme0c1n1", number="10")
-        self.apply()
-        self.assertEqual(self.mode("nvme0c1n1"), "adaptive")
-
-    def test_waits(self):
-        """The kernel may still be looking for namespaces."""
-        end = iter([self.come, lambda name: None])
-        with mock.patch("time.sleep",
-                        side_effect=lambda _: next(end)("nvme0c2n1")), \
-             mock.patch("time.monotonic", side_effect=[0, 1, 2, 11]):
-            self.assertEqual(self.run_roll("apply")[0], 0)
-        self.assertEqual(self.mode("nvme0c2n1"), "adaptive")
-
-    def test_busy(self):
-        """A path that somebody is measuring stays as it is."""
-        self.come("nvme0c2n1")
-        with keep.locked(["nvme0c2n1"], "plugbench"):
-            self.apply()
-        self.assertEqual(self.mode("nvme0c2n1"), "always")
-
-    def test_undone(self):
-        """An undo that comes first wins."""
-        self.come("nvme0c2n1")
-        real = keep.locked
-
-        def undo_first(names, program):
-            with mock.patch.object(keep, "locked", real):
-                self.assertEqual(self.run_roll("undo")[0], 0)
-            return real(names, program)
-
-        with mock.patch.object(keep, "locked", undo_first):
-            self.apply()
-        self.assertEqual(self.mode("nvme0c2n1"), "always")
-
-    def test_nothing_kept(self):
-        """Then there is nothing to do."""
-        self.run_roll("undo")
-        code, _, said = self.apply()
-        self.assertEqual(code, 1)
-        self.assertIn("nothing is kept", said)
+        return self.roll("apply", "--settle", "0")
 
 
-if __name__ == "__main__":
-    unittest.main()
+@pytest.fixture
+def paths(host, roll):
+    return Coming(host, roll)
+
+
+def test_new_path(host, paths, logged):
+    """It is set; paths of other disks are not."""
+    paths.come()
+    paths.come("nvme1c3n1", wwid="eui.2")
+    assert paths.apply() == (0, "", "")
+    assert (host.mode("nvme0c2n1"), host.mode("nvme1c3n1")) == (
+        "adaptive", "always")
+    assert logged == ["nvme0c2n1 is a new path: adaptive, as kept"]
+
+
+def test_path_set_by_hand(host, paths):
+    """A controller's event does not undo what was set by hand."""
+    paths.come()
+    for name in "nvme0c0n1", "nvme0c2n1":
+        host.policy(name, "never")
+        paths.apply()
+    assert (host.mode("nvme0c0n1"), host.mode("nvme0c2n1")) == (
+        "never", "never")
+
+
+def test_path_back_again(host, paths):
+    """One that was away is a new one."""
+    host.remove("sys/block/nvme0c1n1")
+    paths.come("nvme0c1n1", number="10")
+    paths.apply()
+    assert host.mode("nvme0c1n1") == "adaptive"
+
+
+def test_waits_for_paths(host, paths, roll, monkeypatch):
+    """The kernel may still be looking for namespaces."""
+    then = iter([paths.come, lambda: None])
+    with monkeypatch.context() as patch:
+        patch.setattr(keep.time, "sleep", lambda _: next(then)())
+        patch.setattr(keep.time, "monotonic", iter([0, 1, 2, 11]).__next__)
+        assert roll("apply").code == 0
+    assert host.mode("nvme0c2n1") == "adaptive"
+
+
+def test_path_that_somebody_measures(host, paths):
+    paths.come()
+    with keep.locked(["nvme0c2n1"], "plugbench"):
+        paths.apply()
+    assert host.mode("nvme0c2n1") == "always"
+
+
+def test_undo_that_comes_first_wins(host, paths, roll, monkeypatch):
+    paths.come()
+    real = keep.locked
+
+    def undo_first(names, program):
+        monkeypatch.setattr(keep, "locked", real)
+        assert roll("undo").code == 0
+        return real(names, program)
+
+    monkeypatch.setattr(keep, "locked", undo_first)
+    paths.apply()
+    assert host.mode("nvme0c2n1") == "always"
+
+
+def test_nothing_kept(paths, roll):
+    roll("undo")
+    code, _, said = paths.apply()
+    assert code == 1
+    assert "nothing is kept" in said

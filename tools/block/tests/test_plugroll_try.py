@@ -1,458 +1,540 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what plugroll try does when disks stop, go, idle or are many."""
-import contextlib
-import io
-import itertools
+"""plugroll try, under a load that depends on the mode."""
 import json
 import os
 import random
-import shutil
+import re
 import signal
-import unittest
+import socket
+import subprocess
+import sys
 from unittest import mock
 
-import rolltree
+import pytest
+
+from fakehost import TOOLS, Load, RealLoad, finish, offer, wait_until
 from plugtools.core import journal
-from plugtools.roll import disklist, guard, meter, plugroll, trial
+from plugtools.roll import disklist, guard, log, meter, plugroll, trial
 
 KNOB = "sys/block/nvme0n1/queue/plug_policy"
 RULES = "etc/udev/rules.d/65-plugroll.rules"
 END = meter.Meter.end
-OFTEN = (1000, 1000)
+GOOD, BAD = {"nvme0n1": {"never": 1.3}}, {"nvme0n1": {"never": .7}}
+# plugroll, but for how long it measures the load before
+PROGRAM = ("import sys; from plugtools.roll import plugroll, trial; "
+           "trial.LEAST_BASELINE = trial.SHORTEST = 0.1; "
+           "sys.exit(plugroll.main())")
 
 
-def block(ios, **more):
-    """Figures of a block."""
-    return meter.figures(
-        meter.Counters(0, 0, 0, 0),
-        meter.Counters(1, ios, more.get("requests", ios), ios),
-        more.get("times", ()))
+class Tries:
+    """A machine with nvme0n1, and tries of "never" for a minute."""
 
+    def __init__(self, host, roll, monkeypatch):
+        self.host, self.roll, self.monkeypatch = host, roll, monkeypatch
+        host.disk("nvme0n1")
 
-def pairs(*ios):
-    """Pairs of blocks with so many I/Os."""
-    return [(block(old), block(new)) for old, new in ios]
+    def text(self, speeds, *words, disks=("nvme0n1",), legs=()):
+        """Result under a load."""
+        with Load(self.host, speeds, legs):
+            return self.roll("try", "never", *disks, "--for", "1m", *words)
 
+    def json(self, speeds, *words, **options):
+        """(code, JSON, standard error)"""
+        code, out, err = self.text(speeds, "--json", *words, **options)
+        return code, json.loads(out or "{}"), err
 
-class CollapseTest(unittest.TestCase):
-    """Disks that stop, or seem to."""
+    def at_end(self, action):
+        """Something happens before a block's figures are taken."""
+        def end(this):
+            action()
+            return END(this)
+        self.monkeypatch.setattr(meter.Meter, "end", end)
 
-    def collapse(self, *ios, limits=None, disks=1):
-        """What is said of pairs with so many I/Os."""
-        return guard.collapse(pairs(*ios), limits or {"mean": .05}, disks)
-
-    def test_stops(self):
-        """Two pairs; one may be chance."""
-        for idle in (0, 50, 99):
-            self.assertIsNone(self.collapse((1000, idle)))
-            self.assertEqual(
-                self.collapse((1000, idle), OFTEN, (1000, idle)),
-                "collapse: in 2 of 3 pairs next to no I/O with it")
-
-    def test_comes_and_goes(self):
-        """A load that is idle in the old mode, too, proves nothing; but one
-        such pair is no excuse for good."""
-        one = [(1000, 0)] * 6 + [(0, 1000)]
-        self.assertIsNone(self.collapse(*one))
-        self.assertIsNotNone(self.collapse(*one, (1000, 0)))
-
-    def test_no_figures(self):
-        """A tenth of the I/Os, and too few for a percentile, is a collapse;
-        where only the percentile is missing, it is none."""
-        times = range(600)
-        limits = {"p99": .1}
-        for ios, seen in ((450, True), (2900, False)):
-            found = [(block(4000, times=times), block(ios))] * 2
-            self.assertEqual(
-                guard.collapse(found, limits) is not None, seen)
-
-    def test_merges(self):
-        """A mode that merges needs fewer requests for the same I/Os."""
-        found = [(block(32000), block(32000, requests=1000))] * 3
-        self.assertIsNone(guard.collapse(found, {"mean": .05}))
-
-    def test_idle_old_block(self):
-        """A pair whose old block is idle hides nothing."""
-        found = pairs((0, 1000), *[(1000, 500 + count) for count in range(9)])
-        for limits in ({"iops": -.05}, {"iops": -.05, "mean": .05}):
-            self.assertIn("iops by -49", guard.tripped(found, limits))
-
-    def test_most_pairs(self):
-        """A metric that few pairs have has not been guarded."""
-        times = range(1000)
-        known = [(block(4000, times=times), block(4000, times=times))] * 4
-        found = known + [(block(4000), block(4000))] * 26
-        limits = {"p99": .1, "iops": -.02}
-        self.assertIsNone(guard.undecided(known, limits))
-        self.assertEqual(guard.undecided(found, limits),
-                         "p99 is known of 4 of 30 pairs only")
-
-
-class ManyTest(unittest.TestCase):
-    """Chance, of which many disks have more."""
-
-    def test_noise(self):
-        """Equal modes on 8 disks whose load scatters by 5%: the guard trips
-        in a few percent of all tries."""
-        draw, trips = random.Random(10), 0
-        for _ in range(60):
-            drawn = [[({"iops": 100.0}, {"iops": 100 + draw.gauss(0, 5)})
-                      for _ in range(30)] for _ in range(8)]
-            trips += any(guard.tripped(one[:count], {"iops": -.02}, 8)
-                         for one in drawn for count in range(3, 31))
-        self.assertLess(trips, 60 * .1)
-
-    def test_metrics(self):
-        """The same for many metrics."""
-        found = pairs(*[(1000, 900 + step) for step in (0, 12, 24)])
-        self.assertIsNotNone(guard.tripped(found, {"iops": -.05}))
-        self.assertIsNone(guard.tripped(
-            found, {"iops": -.05, "mean": .05, "p99": .05}))
-        self.assertIsNone(guard.tripped(found, {"iops": -.05}, 8))
-
-    def test_bursts(self):
-        """Each of 24 disks is idle in half the blocks: no disk may seem to
-        have stopped in most of the tries."""
-        draw, trips = random.Random(11), 0
-        for _ in range(40):
-            drawn = [pairs(*[(draw.choice((0, 1000)), draw.choice((0, 1000)))
-                             for _ in range(30)]) for _ in range(24)]
-            trips += any(guard.collapse(one[:count], {"mean": .05}, 24)
-                         for one in drawn for count in range(2, 31))
-        self.assertLess(trips, 40 * .4)
-
-    def test_order(self):
-        """Of four pairs each mode leads two, and not in a fixed order."""
-        drawn = list(itertools.islice(
-            trial.leaders(random.Random(2)), 400))
-        fours = [tuple(drawn[start:start + 4])
-                 for start in range(0, 400, 4)]
-        self.assertEqual({sum(four) for four in fours}, {2})
-        self.assertEqual(len(set(fours)), 6)
-
-
-class Loads(rolltree.Load):
-    """I/O on some disks, {name: speeds}."""
-
-    def __init__(self, tree, speeds):
-        (name, first), *rest = speeds.items()
-        super().__init__(tree, name, first)
-        self.rest = [rolltree.Load(tree, *one) for one in rest]
-
-    def sleep(self, seconds):
-        super().sleep(seconds)
-        for one in self.rest:
-            one.sleep(seconds)
-
-
-class Periodic(rolltree.Load):
-    """A load that halves every other 2 s, in step with pairs."""
-
-    def sleep(self, seconds):
-        half = int((self.now - self.begin) / 2) % 4 in (1, 2)
-        self.speeds = dict.fromkeys(rolltree.MODES, .5 if half else 1)
-        super().sleep(seconds)
-
-    begin = trial.LEAST_BASELINE
-
-
-class TryTest(rolltree.Tree):
-    """Tries of whole disks."""
-
-    def setUp(self):
-        super().setUp()
-        self.disk("nvme0n1")
-        self.patch(mock.patch.object(trial, "generator",
-                                     lambda: random.Random(7)))
-
-    def attempt(self, speeds, *words, disks=("nvme0n1",)):
-        """plugroll try never, under a load: (code, JSON, standard error)"""
-        with Loads(self, speeds):
-            code, out, said = self.run_roll("try", "never", *disks, "--for",
-                                            "1m", "--json", *words)
-        return code, json.loads(out or "{}"), said
+    def mode(self, name="nvme0n1"):
+        """Of a disk."""
+        return self.host.mode(name)
 
     def left(self):
         """Journals."""
-        return [name for name in os.listdir(self.path("run/plug-policy"))
-                if name.endswith(".journal")]
+        return [path.name for path in
+                self.host.path("run/plug-policy").glob("*.journal")]
 
-    def test_stops_the_disk(self):
-        """Whatever is guarded: a mode with which nothing is done ends."""
-        code, found, _ = self.attempt({"nvme0n1": {"never": 0}}, "--guard",
-                                      "mean=5%")
-        self.assertEqual((code, self.mode("nvme0n1")), (3, "always"))
-        self.assertEqual(found["disks"]["nvme0n1"]["pairs"], 2)
-        self.assertIn("nvme0n1: collapse: in 2 of 2", found["why"])
-
-    def test_comes_back(self):
-        """A disk that goes and comes back is another one: its mode is its
-        own, and nobody says that the mode before is back."""
-        calls = []
-
-        def end(meter):
-            calls.append(self.mode("nvme0n1"))
-            if len(calls) > 4 and calls[-1] == "always" and \
-                    self.read("sys/block/nvme0n1/diskseq") == "7":
-                self.write("sys/block/nvme0n1/diskseq", "8")
-            return END(meter)
-
-        with mock.patch.object(meter.Meter, "end", end), \
-             rolltree.Load(self, "nvme0n1", {}):
-            code, out, said = self.run_roll("try", "never", "nvme0n1")
-        self.assertEqual((code, self.mode("nvme0n1")), (1, "always"))
-        self.assertIn("nvme0n1 has gone, and another disk has its name", said)
-        self.assertIn("has gone, and its disk with it", out)
-
-    def test_one_of_two_goes(self):
-        """The try goes on without it, and what is kept is the other one's."""
-        self.disk("nvme1n1")
-        started, measure = [], trial.Try.measure
-
-        def leave(attempt, seconds):
-            started.append(seconds)
-            if len(started) == 6:
-                shutil.rmtree(self.path("sys/block/nvme1n1"))
-            return measure(attempt, seconds)
-
-        with rolltree.Load(self, "nvme0n1", {"never": 1.3}) as load, \
-             mock.patch.object(trial.Try, "measure", leave):
-            tick = load.sleep
-
-            def both(seconds):
-                tick(seconds)
-                if os.path.exists(self.path("sys/block/nvme1n1")):
-                    self.write("sys/block/nvme1n1/stat",
-                               self.read("sys/block/nvme0n1/stat"))
-            load.sleep = both
-            code, out, said = self.run_roll("try", "never", "nvme0n1",
-                                            "nvme1n1", "--for", "1m", "--json",
-                                            "--keep")
-        self.assertEqual(code, 0, said)
-        self.assertIn("nvme1n1 has gone: the try goes on without it", said)
-        found = json.loads(out)
-        self.assertEqual((list(found["disks"]), found["gone"], found["status"],
-                          self.mode("nvme0n1")),
-                         (["nvme0n1"], ["nvme1n1"], "held", "never"))
-        self.assertNotIn("is back", out)
-        self.assertFalse(self.left())
-
-    def test_not_back(self):
-        """What is said is what is set, also by somebody else in the end."""
-        calls = []
-
-        def end(meter):
-            calls.append(1)
-            if len(calls) == 1 + 2 * 3:
-                self.write(KNOB, rolltree.offer("seq-small"))
-            return END(meter)
-
-        with mock.patch.object(meter.Meter, "end", end), \
-             rolltree.Load(self, "nvme0n1", {"never": .5}):
-            code, out, _ = self.run_roll("try", "never", "nvme0n1")
-        self.assertEqual((code, self.mode("nvme0n1")), (3, "seq-small"))
-        self.assertIn("is left at seq-small, which somebody else has set", out)
-        self.assertRegex(out, "the guard tripped: .*; nvme0n1 is seq-small$")
-
-    def test_not_in_force(self):
-        """A mode without effect is not tried, nor is it kept, also if it is
-        set."""
-        self.write(KNOB + "_fallback", "elevator")
-        for mode in ("always", "never"):
-            self.write(KNOB, rolltree.offer(mode))
-            code, found, said = self.attempt({"nvme0n1": {"never": 1.3}},
-                                             "--keep")
-            self.assertEqual((code, found, self.mode("nvme0n1")),
-                             (1, {}, mode))
-            self.assertIn("never cannot be tried on nvme0n1, where always is "
-                          "in force: it has an I/O scheduler", said)
-            self.assertFalse(self.left() or self.read(RULES))
-
-    def test_already(self):
-        """There is nothing to try, at once; kept if asked for, and the second
-        time that changes nothing."""
-        self.write(KNOB, rolltree.offer("never"))
-        lines = self.log()
-        with mock.patch.object(meter.Meter, "wait") as waited:
-            code, found, _ = self.attempt({"nvme0n1": {}})
-            self.assertEqual((code, found["status"], found["kept"]),
-                             (0, "already set", False))
-            self.assertIn("never is already set on nvme0n1", found["why"])
-            self.assertIn("already set", lines[-1])
-            for changed in (True, False):
-                code, found, _ = self.attempt({"nvme0n1": {}}, "--keep")
-                self.assertEqual((code, found["kept"], found["changed"]),
-                                 (0, True, changed))
-        self.assertFalse(waited.called)
-        self.assertIn("eui.nvme0n1", self.read(RULES))
-
-    def refused_before(self, *words, code=1, said=""):
-        """A try that is not begun, as it could not be kept."""
-        with mock.patch.object(plugroll, "try_mode") as tried:
-            got, _, text = self.attempt({"nvme0n1": {}}, "--keep", *words)
-        self.assertEqual((got, tried.called), (code, False), text)
-        self.assertIn(said, text)
-
-    def test_cannot_be_kept(self):
-        """What is known before the try is said before it; whatever comes
-        after it, its result is told."""
-        self.write("sys/block/nvme0n1/wwid", "")
-        self.refused_before(code=2, said="neither wwid nor serial")
-        self.write("sys/block/nvme0n1/wwid", "eui.1")
-        self.write(RULES, "# mine")
-        self.refused_before(said="is not plugroll's")
-        os.unlink(self.path(RULES))
-        with mock.patch.object(os, "access", return_value=False):
-            self.refused_before(said="cannot be written")
-        self.write("run/plug-policy/nvme0n1.journal", "{")
-        self.refused_before(said="could not be put back")
-        os.unlink(self.path("run/plug-policy/nvme0n1.journal"))
-        with mock.patch.object(plugroll, "keep", side_effect=OSError(
-                30, "Read-only file system", "/etc/x")):
-            code, found, said = self.attempt(
-                {"nvme0n1": {"never": 1.3}}, "--keep")
-        self.assertEqual((code, found["status"], found["kept"]),
-                         (1, "held", False))
-        self.assertIn("/etc/x: Read-only file system", said)
-
-    def test_keep_of_another_disk(self):
-        """One that took a disk's name meanwhile is kept by its own WWID; one
-        without any that is idle does not matter."""
-        self.disk("nvme1n1", wwid="")
-        self.write(KNOB, rolltree.offer("never"))
-
-        def swap(*args):
-            self.write("sys/block/nvme0n1/wwid", "eui.new")
-            return try_mode(*args)
-        try_mode = plugroll.try_mode
-        with mock.patch.object(plugroll, "try_mode", swap):
-            code, found, said = self.attempt({"nvme0n1": {}}, "--keep",
-                                             disks=["--all-nvme"])
-        self.assertEqual((code, found.get("kept")), (0, True), said)
-        self.assertIn("eui.new", self.read(RULES))
-        self.assertNotIn("eui.nvme0n1", self.read(RULES))
-
-    def test_busy_disk(self):
-        """It is asked again; what another disk's journal tells is its own."""
-        self.write("run/plug-policy/sda.journal", "no entry")
-        tells = journal.Journal("nvme0n1", ["nvme0n1"], "plugroll")
-        tells.set(self.path(KNOB), "never")
-        with mock.patch.object(journal, "write", side_effect=OSError(
-                16, "Device or resource busy", KNOB)):
-            problems = tells.put_back()
-        self.assertEqual((len(problems), self.mode("nvme0n1")), (1, "never"))
-        with mock.patch.object(trial.time, "sleep"), \
-                contextlib.redirect_stderr(io.StringIO()):
-            trial.try_again(tells, ["nvme0n1"], problems)
-        self.assertEqual((self.mode("nvme0n1"), self.left()),
-                         ("always", ["sda.journal"]))
-
-    def test_twice(self):
-        """A second guard would silently replace the first."""
-        for option, one in ("--guard", "iops=-2%"), ("--require", "iops=2%"):
-            with contextlib.redirect_stderr(io.StringIO()) as said:
-                code = self.run_roll("try", "never", "nvme0n1", option, one,
-                                     option, one)[0]
-            self.assertEqual(code, 2)
-            self.assertIn("given twice; accepted: once, as %s=" % option,
-                          said.getvalue())
-
-    def test_already_but_tried(self):
-        """What another plugroll tries right now is not set already."""
-        self.write(KNOB, rolltree.offer("never"))
-        with trial.locked(["nvme0n1"], "plugroll"):
-            code, _, said = self.attempt({"nvme0n1": {}})
-        self.assertEqual(code, 1)
-        self.assertIn("is being worked on by plugroll", said)
-
-    def test_keep_without_idle(self):
-        """An idle disk is left alone, also by --keep, and by a second run."""
-        self.disk("nvme1n1")
-        for status, changed in (("held", True), ("already set", False)):
-            code, found, said = self.attempt(
-                {"nvme0n1": {"never": 1.3}}, "--keep", disks=["--all-nvme"])
-            self.assertEqual((code, found["status"], found["changed"],
-                              found["idle"]),
-                             (0, status, changed, ["nvme1n1"]), said)
-            self.assertEqual((self.mode("nvme0n1"), self.mode("nvme1n1")),
-                             ("never", "always"))
-        self.assertIn("eui.nvme0n1", self.read(RULES))
-        self.assertNotIn("nvme1n1", self.read(RULES))
-
-    def test_per_disk(self):
-        """One disk's trip is not the other's; chance is that of both."""
-        self.disk("nvme1n1")
-        with mock.patch.object(trial, "tripped",
-                               side_effect=guard.tripped) as asked:
-            code, found, _ = self.attempt(
-                {"nvme0n1": {"never": .7}, "nvme1n1": {}}, "--guard",
-                "iops=-5%", disks=["--all-nvme"])
-        self.assertEqual((code, self.mode("nvme1n1")), (3, "always"))
-        self.assertIn("the guard tripped: nvme0n1: iops by", found["why"])
-        self.assertEqual({one["never"]["status"] for name, one in
-                          disklist.tries().items() if "1n1" in name},
-                         {"unknown"})
-        self.assertEqual(disklist.tries()["eui.nvme0n1"]["never"]["status"],
-                         "tripped")
-        self.assertEqual(asked.call_args.args[2], 2)
-
-    def test_periodic(self):
-        """A load that recurs every four blocks is no harm done by a mode."""
-        with Periodic(self, "nvme0n1", {}):
-            code, out, _ = self.run_roll("try", "never", "nvme0n1", "--for",
-                                         "1m", "--guard", "iops=-5%")
-        self.assertEqual(code, 4, out)
-
-    def test_room(self):
-        """A try is not longer than it was to be."""
-        for words in (("--block", "600"), ("--for", "59s", "--block", "10")):
-            code, _, said = self.attempt({"nvme0n1": {}}, "--for", "12s",
-                                         *words)
-            self.assertEqual((code, os.listdir(self.path("run"))), (2, []))
-            self.assertRegex(said, "has no room for 3 pairs of blocks of .*; "
-                             "accepted: --for (3600|60)s or more, or --block "
-                             "(2|9) or less")
+    def journal(self, mode):
+        """One of a killed try, before which "always" was set."""
+        left = trial.Journal("nvme0n1", ["nvme0n1"], "plugroll")
+        left.know(str(self.host.path(KNOB)), "always", mode)
+        os.close(left.file)
+        return left
 
 
-class EndTest(rolltree.Tree):
-    """How a try ends that does not end by itself."""
-
-    def test_killed(self):
-        """A disk that refuses the mode for some seconds gets it all the
-        same; the instance of the killed one goes."""
-        self.disk("nvme0n1", "never")
-        journal = trial.Journal("nvme0n1", ["nvme0n1"], "plugroll")
-        journal.know(self.path(KNOB), "always", "never")
-        os.close(journal.file)
-        was, refusals = self.kernel_write, [1] * 4
-
-        def refuse(path, value):
-            if refusals:
-                raise OSError(refusals.pop(), "Device or resource busy", path)
-            was(path, value)
-
-        with mock.patch("plugtools.core.journal.write", refuse), \
-             mock.patch("os.dup2"), mock.patch("time.sleep") as slept, \
-             mock.patch.object(trial, "remove_instance") as removed:
-            trial.killed(journal.path, 77)
-        self.assertEqual(self.mode("nvme0n1"), "always")
-        self.assertFalse(os.path.exists(journal.path))
-        self.assertEqual(slept.call_count, 4)
-        removed.assert_called_once_with(77)
-
-    def test_nohup(self):
-        """What the shell has us ignore is ignored."""
-        def handler(number):
-            return signal.SIG_IGN if number == signal.SIGHUP \
-                else signal.SIG_DFL
-
-        with mock.patch("signal.getsignal", handler), \
-             mock.patch("signal.signal") as handled, \
-             mock.patch("plugtools.core.system.print", create=True):
-            plugroll.main(["list"])
-        self.assertEqual({call.args[0] for call in handled.call_args_list},
-                         {signal.SIGINT, signal.SIGTERM})
+@pytest.fixture
+def tries(host, roll, monkeypatch):
+    monkeypatch.setattr(trial, "generator", lambda: random.Random(7))
+    return Tries(host, roll, monkeypatch)
 
 
-if __name__ == "__main__":
-    unittest.main()
+# --- what is refused changes nothing, and is told what is accepted -----------
+
+GUARD = "--guard.*accepted: limits such as p99=5%"
+GAIN = "--require.*accepted: gains such as iops=.0.5%"
+NAME = "name disks, or give --all-nvme"
+
+
+@pytest.mark.parametrize("words, told", [
+    *((["try", "never", "nvme0n1", "--guard", text], GUARD) for text in (
+        "iops=2%", "p99=-5%", "p99=5%,p99=6%", "cpu=5%", "p99", "iops=-0%",
+        "p99=500%", "", "p99=nan%")),
+    (["try", "never", "nvme0n1", "--guard", "iops=+1%"],
+     "--require takes a gain"),
+    *((["try", "never", "nvme0n1", "--require", text], GAIN) for text in (
+        "iops=-1%", "p99=5%", "mean=+1%", "iops=1%,iops=2%", "cpu=5%", "",
+        "iops=0%", "iops=nan%")),
+    *((["try", "never", "nvme0n1", "--for=" + text], "accepted: 12s to 24h")
+      for text in ("0", "3d", "-5m", "25h", "ten", "1e3")),
+    *((f"try never nvme0n1 {option} {one} {option} {one}".split(),
+       f"given twice; accepted: once, as {option}=")
+      for option, one in (("--guard", "iops=-2%"), ("--require", "iops=2%"))),
+    *((words.split(), told) for words, told in (
+        ("try never nvme0n1 --block inf", "accepted: 0.5 to 600"),
+        ("try fast nvme0n1", "invalid choice: 'fast'"),
+        ("try never", NAME), ("keep never nvme0n1 --all-nvme", NAME),
+        ("try never nvme7n1", "nvme7n1: no such disk; accepted"),
+        # a try is not longer than it was to be
+        ("try never nvme0n1 --for 12s --block 600", "has no room for 3 pairs "
+         "of blocks of .*; accepted: --for 3600s or more, or --block 2 or "
+         "less"),
+        ("try never nvme0n1 --for 59s --block 10", "accepted: --for 60s or "
+         "more, or --block 9 or less"),
+        # a kernel may have fewer modes
+        ("try adaptive nvme0n1", "no mode 'adaptive'; accepted: always, never"),
+        ("keep adaptive nvme0n1", "no mode 'adaptive'; accepted: always, never"),
+        # all disks below must have it
+        ("try never dm-0", "sda has no plug_policy"),
+        # nothing can be judged without iostats
+        ("try never nvme1n1", "nvme1n1 does not count its I/O: echo 1 >"),
+    ))])
+def test_refused(host, roll, words, told):
+    host.disk("nvme0n1", files={"queue/plug_policy": "[always] never"})
+    host.disk("nvme1n1", files={"queue/iostats": "0"})
+    host.disk("sda", None)
+    host.bio_disk("dm-0", ["nvme0n1", "sda"])
+    code, out, said = roll(*words)
+    assert code == (1 if "iostats" in said else 2)
+    assert re.search(told, said.replace("\n", " "))
+    assert host.mode("nvme0n1") == "always"
+    assert (out, host.get(RULES, ""), os.listdir(host.path("run"))) == (
+        "", "", [])
+
+
+def test_p99_without_tracing(tries):
+    """Asked for by name, it is not replaced by something else."""
+    code, _, said = tries.text({"nvme0n1": {}}, "--guard", "p99=5%")
+    assert (code, tries.mode()) == (1, "always")
+    assert "p99 cannot be measured: no tracefs" in said
+
+
+@pytest.mark.parametrize("mode", ["always", "never"])
+def test_not_in_force(host, tries, mode):
+    """A mode without effect is not tried, nor is it kept, also if it is set.
+    """
+    host.policy("nvme0n1", mode, "elevator")
+    code, found, said = tries.json(GOOD, "--keep")
+    assert (code, found, tries.mode()) == (1, {}, mode)
+    assert "never cannot be tried on nvme0n1, where always is in force: it " \
+        "has an I/O scheduler" in said
+    assert not tries.left() and not host.get(RULES, "")
+
+
+def test_locked(host, tries):
+    """Two tries of one disk: the second is told who is at work, also if it
+    would find its mode set."""
+    for mode in "always", "never":
+        host.policy("nvme0n1", mode)
+        with trial.locked(["nvme0n1"], "plugbench"):
+            code, _, said = tries.text({"nvme0n1": {}})
+        assert code == 1
+        assert "nvme0n1 is being worked on by plugbench" in said
+
+
+# --- verdicts ----------------------------------------------------------------
+
+def test_trips(host, tries, logged):
+    """A mode that does harm: within its time, with the reason."""
+    host.policy("nvme0n1", "seq-small")
+    code, out, said = tries.text({"nvme0n1": {"never": .8}}, "--guard",
+                                 "iops=-5%")
+    assert (code, tries.mode()) == (3, "seq-small"), said
+    assert re.search(r"guard tripped: nvme0n1: iops by -\d+\.\d% .*"
+                     "limit is -5%; the mode before is back", out)
+    assert "never on nvme0n1: the guard tripped" in logged[-1]
+    assert not tries.left()
+
+
+def test_holds(host, tries):
+    """A mode that does good is not kept unless asked for."""
+    code, found, said = tries.json(GOOD)
+    assert (code, found["status"], tries.mode()) == (0, "held", "always"), said
+    assert (found["version"], found["kept"]) == (2, False)
+    assert found["disks"]["nvme0n1"]["figures"]["iops"]["low"] > .2
+    code, _, said = tries.text(GOOD, "--keep")
+    assert (code, tries.mode()) == (0, "never"), said
+    assert '"never"' in host.get(RULES)
+
+
+@pytest.mark.parametrize("speed, require, want", [
+    (1.3, "iops=+0.5%", 0), (1.0, "iops=+0.5%", 5), (1.3, "iops=35%", 5),
+    (1.3, "mean=-1%", 0), (1.0, "mean=-1%", 5), (1.3, "iops=1%,mean=-50%", 5),
+    (.7, "iops=+0.5%", 3)])
+def test_required_gain(tries, speed, require, want):
+    """Kept only if the gain is sure; a mode that does nothing is not, nor one
+    that gains less, and neither is a failure."""
+    code, found, said = tries.json({"nvme0n1": {"never": speed}}, "--require",
+                                   require, "--keep")
+    assert (code, tries.mode(), found["kept"]) == (
+        want, "always" if want else "never", not want), said
+    if want == 5:
+        assert found["status"] == "no gain"
+        assert "% is required" in found["why"]
+
+
+def test_tripped_is_not_kept(host, tries):
+    assert tries.text(BAD, "--keep").code == 3
+    assert tries.mode() == "always"
+    assert not os.listdir(host.path("etc"))
+
+
+def test_nomerges(host, tries, roll):
+    """A host that merges nothing is told what a try is worth."""
+    host.put("sys/block/nvme0n1/queue/nomerges", "2")
+    assert "nvme0n1: the host keeps nomerges=2" in tries.text(GOOD).out
+    assert tries.json(GOOD)[1]["nomerges"] == ["nvme0n1"]
+    assert "nomerges=2" in roll("keep", "never", "nvme0n1").out
+
+
+def test_idle(tries, monkeypatch):
+    """Too little I/O: nothing is even set."""
+    touched = mock.Mock()
+    monkeypatch.setattr(trial.Modes, "set", touched)
+    code, out, _ = tries.text({"nvme0n1": {"always": 0.001}})
+    assert (code, touched.called) == (4, False)
+    assert "not enough I/O to tell" in out
+
+
+def test_goes_idle(host, tries, roll):
+    """A load that ends during the try says nothing of the mode."""
+    with Load(host, {"nvme0n1": {}}) as load:
+        load.last = 8
+        code, out, _ = roll("try", "never", "nvme0n1", "--for", "1m")
+    assert (code, tries.mode()) == (4, "always")
+    assert "nvme0n1: not enough I/O to tell" in out
+
+
+@pytest.mark.parametrize("limit", ["iops=-50%", "mean=5%"])
+def test_stops_the_disk(tries, limit):
+    """A mode with which nothing is done any more is the worst, whatever is
+    guarded."""
+    code, found, _ = tries.json({"nvme0n1": {"never": 0}}, "--guard", limit)
+    assert (code, tries.mode()) == (3, "always")
+    assert found["disks"]["nvme0n1"]["pairs"] == 2
+    assert "nvme0n1: collapse: in 2 of 2" in found["why"]
+
+
+def test_periodic(host, tries, roll):
+    """A load that recurs every four blocks is no harm done by a mode."""
+    class Periodic(Load):
+        """It halves every other 2 s, in step with pairs."""
+
+        def speed(self, name):
+            since = self.now - trial.LEAST_BASELINE
+            return .5 if int(since / 2) % 4 in (1, 2) else 1
+
+    with Periodic(host, {"nvme0n1": {}}):
+        code, out, _ = roll("try", "never", "nvme0n1", "--for", "1m",
+                            "--guard", "iops=-5%")
+    assert code == 4, out
+    assert tries.mode() == "always"
+
+
+def test_log(host):
+    """Into the system's log, by its socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taker:
+        taker.settimeout(5)
+        taker.bind(str(host.path("dev/log")))
+        log.log("never on nvme0n1: the guard held")
+        assert re.match(rb"<29>plugroll\[\d+\]: never on nvme0n1: the",
+                        taker.recv(500))
+
+
+# --- several disks -----------------------------------------------------------
+
+def test_keep_without_idle(host, tries):
+    """An idle disk is left alone while another is tried, also by --keep, and
+    by a second run."""
+    host.disk("nvme1n1")
+    for status, changed in ("held", True), ("already set", False):
+        code, found, said = tries.json(GOOD, "--keep", disks=["--all-nvme"])
+        assert (code, found["status"], found["changed"], found["idle"]) == (
+            0, status, changed, ["nvme1n1"]), said
+        assert list(found["disks"]) == ["nvme0n1"] * changed
+        assert (tries.mode(), tries.mode("nvme1n1")) == ("never", "always")
+    assert "eui.nvme0n1" in host.get(RULES)
+    assert "nvme1n1" not in host.get(RULES)
+
+
+def test_head(host, tries):
+    """Measured on the head, set on each path, put back on each."""
+    host.remove("sys/block/nvme0n1")
+    host.head(second="adaptive")
+    paths, seen = ("nvme0c0n1", "nvme0c1n1"), set()
+    tries.at_end(lambda: seen.add(tuple(map(tries.mode, paths))))
+    code, _, said = tries.text({"nvme0n1": {"never": .5}}, "--guard",
+                               "iops=-5%", legs=paths)
+    assert code == 3, said
+    assert ("never", "never") in seen
+    assert tuple(map(tries.mode, paths)) == ("always", "adaptive")
+
+
+def test_per_disk(host, tries, monkeypatch):
+    """One disk's trip is not the other's; chance is that of both."""
+    host.disk("nvme1n1")
+    asked = mock.Mock(side_effect=guard.tripped)
+    monkeypatch.setattr(trial, "tripped", asked)
+    code, found, _ = tries.json({**BAD, "nvme1n1": {}}, "--guard", "iops=-5%",
+                                disks=["--all-nvme"])
+    assert (code, tries.mode("nvme1n1")) == (3, "always")
+    assert "the guard tripped: nvme0n1: iops by" in found["why"]
+    assert {name: one["never"]["status"]
+            for name, one in disklist.tries().items()} == {
+                "eui.nvme0n1": "tripped", "eui.nvme1n1": "unknown"}
+    assert asked.call_args.args[2] == 2
+
+
+def test_one_of_two_goes(host, tries, monkeypatch):
+    """The try goes on without it, and what is kept is the other one's."""
+    host.disk("nvme1n1")
+    started, measure = [], trial.Try.measure
+
+    def leave(attempt, seconds):
+        started.append(seconds)
+        if len(started) == 6:
+            host.remove("sys/block/nvme1n1")
+            del load["nvme1n1"]
+        return measure(attempt, seconds)
+
+    monkeypatch.setattr(trial.Try, "measure", leave)
+    load = {**GOOD, "nvme1n1": {"never": 1.3}}
+    code, found, said = tries.json(load, "--keep",
+                                   disks=["nvme0n1", "nvme1n1"])
+    assert code == 0, said
+    assert "nvme1n1 has gone: the try goes on without it" in said
+    assert (list(found["disks"]), found["gone"], found["status"],
+            tries.mode()) == (["nvme0n1"], ["nvme1n1"], "held", "never")
+    assert "is back" not in found["why"]
+    assert not tries.left()
+
+
+# --- somebody, or something, else --------------------------------------------
+
+def test_somebody_else(host, tries):
+    """A mode set by hand meanwhile ends the try, and stays."""
+    tries.at_end(lambda: tries.mode() == "never" and host.put(
+        KNOB, offer("seq-small")))
+    code, _, said = tries.text({"nvme0n1": {}})
+    assert (code, tries.mode()) == (1, "seq-small")
+    assert "somebody else has set" in said
+
+
+def test_not_back(host, tries):
+    """What is said is what is set, also by somebody else in the end."""
+    calls = []
+
+    def change():
+        calls.append(1)
+        if len(calls) == 1 + 2 * 3:
+            host.put(KNOB, offer("seq-small"))
+
+    tries.at_end(change)
+    code, out, _ = tries.text({"nvme0n1": {"never": .5}})
+    assert (code, tries.mode()) == (3, "seq-small")
+    assert "is left at seq-small, which somebody else has set" in out
+    assert re.search("the guard tripped: .*; nvme0n1 is seq-small$", out)
+
+
+def test_comes_back(host, tries):
+    """A disk that goes and comes back is another one: its mode is its own, and
+    nobody says that the mode before is back."""
+    calls = []
+
+    def change():
+        calls.append(tries.mode())
+        if len(calls) > 4 and calls[-1] == "always":
+            host.put("sys/block/nvme0n1/diskseq", "8")
+
+    tries.at_end(change)
+    code, out, said = tries.text({"nvme0n1": {}})
+    assert (code, tries.mode()) == (1, "always")
+    assert "nvme0n1 has gone, and another disk has its name" in said
+    assert "has gone, and its disk with it" in out
+
+
+def test_error(tries, monkeypatch):
+    """Whatever goes wrong, the mode is back."""
+    monkeypatch.setattr(trial.Try, "note", mock.Mock(
+        side_effect=OSError(5, "Broken", "x")))
+    code, _, said = tries.text({"nvme0n1": {}})
+    assert (code, tries.mode()) == (1, "always")
+    assert "x: Broken" in said
+
+
+# --- --keep ------------------------------------------------------------------
+
+def test_already(host, tries, logged, monkeypatch):
+    """There is nothing to try, at once; kept if asked for, and the second time
+    that changes nothing."""
+    host.policy("nvme0n1", "never")
+    waited = mock.Mock()
+    monkeypatch.setattr(meter.Meter, "wait", waited)
+    code, found, _ = tries.json({"nvme0n1": {}})
+    assert (code, found["status"], found["kept"]) == (0, "already set", False)
+    assert "never is already set on nvme0n1" in found["why"]
+    assert "already set" in logged[-1]
+    for changed in True, False:
+        code, found, _ = tries.json({"nvme0n1": {}}, "--keep")
+        assert (code, found["kept"], found["changed"]) == (0, True, changed)
+    assert not waited.called
+    assert "eui.nvme0n1" in host.get(RULES)
+
+
+@pytest.mark.parametrize("files, code, told", [
+    ({"sys/block/nvme0n1/wwid": ""}, 2, "neither wwid nor serial"),
+    ({RULES: "# mine"}, 1, "is not plugroll's"),
+    ({}, 1, "cannot be written"),
+    ({"run/plug-policy/nvme0n1.journal": "{"}, 1, "could not be put back")])
+def test_cannot_be_kept(host, tries, monkeypatch, files, code, told):
+    """What is known before the try is said before it."""
+    for item in files.items():
+        host.put(*item)
+    if not files:
+        monkeypatch.setattr(os, "access", lambda *_: False)
+    tried = mock.Mock()
+    monkeypatch.setattr(plugroll, "try_mode", tried)
+    got, _, said = tries.text({"nvme0n1": {}}, "--keep")
+    assert (got, tried.called) == (code, False)
+    assert told in said
+
+
+def test_was_not_kept(tries, monkeypatch):
+    """Whatever comes after a try, its result is told."""
+    monkeypatch.setattr(plugroll, "keep", mock.Mock(
+        side_effect=OSError(30, "Read-only file system", "/etc/x")))
+    code, found, said = tries.json(GOOD, "--keep")
+    assert (code, found["status"], found["kept"]) == (1, "held", False)
+    assert "/etc/x: Read-only file system" in said
+
+
+def test_keep_of_another_disk(host, tries, monkeypatch):
+    """One that took a disk's name meanwhile is kept by its own WWID; one
+    without any that is idle does not matter."""
+    host.disk("nvme1n1", files={"wwid": ""})
+    host.policy("nvme0n1", "never")
+    try_mode = plugroll.try_mode
+
+    def swap(*args):
+        host.put("sys/block/nvme0n1/wwid", "eui.new")
+        return try_mode(*args)
+
+    monkeypatch.setattr(plugroll, "try_mode", swap)
+    code, found, said = tries.json({"nvme0n1": {}}, "--keep",
+                                   disks=["--all-nvme"])
+    assert (code, found.get("kept")) == (0, True), said
+    assert "eui.new" in host.get(RULES)
+    assert "eui.nvme0n1" not in host.get(RULES)
+
+
+# --- a try that does not end by itself ---------------------------------------
+
+@pytest.mark.parametrize("number", [
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_signals(host, number):
+    """Ctrl-C, SIGTERM, a closed terminal; after SIGKILL of the whole group,
+    another process puts the mode back."""
+    host.disk("nvme0n1", "seq-small")
+    with RealLoad(host, "nvme0n1"), subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "try", "never", "nvme0n1",
+             "--guard", "iops=-50%", "--for", "60s", "--block", "0.5"],
+            cwd=TOOLS, start_new_session=True, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        try:
+            wait_until(lambda: host.mode("nvme0n1") == "never", "the try")
+        finally:
+            killing = number == signal.SIGKILL
+            (os.killpg if killing else os.kill)(process.pid, number)
+        done = finish(process)
+    wait_until(lambda: host.mode("nvme0n1") == "seq-small", "the mode before")
+    wait_until(lambda: os.listdir(host.path("run/plug-policy")) == [
+        "nvme0n1.lock"], "the end of the journal")
+    assert done.code == (-signal.SIGKILL if killing else 130)
+    assert killing or f"interrupted by {number.name}" in done.err
+
+
+def test_next_start(host, tries, roll):
+    """Where that was killed as well, the next start does it."""
+    host.policy("nvme0n1", "never")
+    tries.journal("never")
+    with Load(host, {"nvme0n1": {"always": 0}}):
+        code, _, said = roll("try", "seq-small", "nvme0n1")
+    assert (code, tries.mode()) == (4, "always")
+    assert "is always again" in said
+
+
+def test_killed(host, tries, monkeypatch):
+    """A disk that refuses the mode for some seconds gets it all the same; the
+    instance of the killed one goes."""
+    host.policy("nvme0n1", "never")
+    left = tries.journal("never")
+    refusals, slept, removed = [1] * 4, mock.Mock(), mock.Mock()
+
+    def refuse(path, value):
+        if refusals:
+            raise OSError(refusals.pop(), "Device or resource busy", path)
+        host.kernel_write(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "write", refuse)
+        patch.setattr(os, "dup2", mock.Mock())
+        patch.setattr(trial.time, "sleep", slept)
+        patch.setattr(trial, "remove_instance", removed)
+        trial.killed(left.path, 77)
+    assert tries.mode() == "always"
+    assert not tries.left()
+    assert slept.call_count == 4
+    removed.assert_called_once_with(77)
+
+
+def test_busy_disk(host, tries, monkeypatch):
+    """It is asked again; what another disk's journal tells is its own."""
+    host.put("run/plug-policy/sda.journal", "no entry")
+    tells = trial.Journal("nvme0n1", ["nvme0n1"], "plugroll")
+    tells.set(str(host.path(KNOB)), "never")
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "write", mock.Mock(
+            side_effect=OSError(16, "Device or resource busy", KNOB)))
+        problems = tells.put_back()
+    assert (len(problems), tries.mode()) == (1, "never")
+    with monkeypatch.context() as patch:
+        patch.setattr(trial.time, "sleep", mock.Mock())
+        trial.try_again(tells, ["nvme0n1"], problems)
+    assert (tries.mode(), tries.left()) == ("always", ["sda.journal"])
+
+
+def test_nohup(host, monkeypatch):
+    """What the shell has us ignore is ignored."""
+    host.disk("nvme0n1")
+    handled = mock.Mock()
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN
+                      if number == signal.SIGHUP else signal.SIG_DFL)
+        patch.setattr(plugroll.signal, "signal", handled)
+        plugroll.main(["list"])
+    assert {call.args[0] for call in handled.call_args_list} == {
+        signal.SIGINT, signal.SIGTERM}
