@@ -1,279 +1,257 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of plugtools.disks on a tree in place of /sys, /proc and /dev."""
+"""plugtools.core.disks: what serves a disk, what a user may name, who uses
+it."""
 import errno
 import os
-import unittest
-from unittest import mock
 
-import faketree
+import pytest
+
+from fakehost import calls
 from plugtools.core import disks, system
 
 
-class Case(faketree.Tree):
+class Machine:
     """Some disks."""
 
-    def setUp(self):
-        super().setUp()
-        self.put("proc/swaps", "Filename Type\n")
+    def __init__(self, host):
+        self.host = host
+        host.put("proc/swaps", "Filename Type")
         self.disk("nvme0n1", "259:0")
         self.part("nvme0n1", "nvme0n1p1", "259:1")
 
-    def disk(self, name, number, node=True, queue=True):
-        """Make a disk."""
-        self.put("sys/block/%s/dev" % name, number)
-        self.put("sys/block/%s/stat" % name, "1 0 0 0 2 0 0 0 0 0 0")
-        if node:
-            self.put("dev/" + name)
-        if queue:
-            self.put("sys/block/%s/mq/0/cpu_list" % name)
-            self.put("sys/block/%s/queue/plug_policy" % name,
-                     "always [never]")
+    def disk(self, name, number, node=True):
+        """A disk, with its node."""
+        self.host.disk(name, files={
+            "dev": number, "queue/plug_policy": "always [never]",
+            "stat": "1 0 0 0 2 0 0 0 0 0 0"})
+        if not node:
+            self.host.path(f"dev/{name}").unlink(missing_ok=True)
 
     def part(self, disk, name, number):
-        """Make a partition."""
-        self.put("sys/block/%s/%s/partition" % (disk, name), "1")
-        self.put("sys/block/%s/%s/dev" % (disk, name), number)
-        self.put("dev/" + name)
+        """A partition."""
+        self.host.put(f"sys/block/{disk}/{name}/partition", "1")
+        self.host.put(f"sys/block/{disk}/{name}/dev", number)
+        self.host.put(f"dev/{name}")
 
     def above(self, name, number, *below):
-        """Make a bio-based disk above directories in sysfs."""
-        self.disk(name, number, queue=False)
+        """A bio-based disk above directories in sysfs."""
+        self.host.bio_disk(name, map(os.path.basename, below), {"dev": number})
         for one in below:
-            self.put("sys/block/%s/holders/%s/x" % (one, name))
-            self.put("sys/block/%s/slaves/%s/x" % (name,
-                                                   os.path.basename(one)))
+            self.host.put(f"sys/block/{one}/holders/{name}/x")
 
-    def legs(self, name):
+    def mounted(self, *rows):
+        """Devices that are, with where and the source."""
+        self.host.put("proc/self/mountinfo", "\n".join(
+            f"1 1 {number} / {where} rw - fs {source} rw"
+            for number, where, source in rows))
+
+    @staticmethod
+    def legs(name):
         """Names of a disk's legs."""
         return [leg.name for leg in disks.Disk(name).legs()]
 
-    def uses(self, name):
+    @staticmethod
+    def uses(name):
         """Who uses a disk."""
         return disks.uses(disks.find_disk("/dev/" + name))
 
 
-class Legs(Case):
-    """What serves a disk."""
-
-    def test_partitions(self):
-        """The kernel's names of partitions say whose they are."""
-        for disk, name in (("sda", "sda12"), ("sdp", "sdp1"),
-                           ("mmcblk0", "mmcblk0p2"), ("md_d0", "md_d0p1"),
-                           ("cciss!c0d0", "cciss!c0d0p1"),
-                           ("nvme0n1", "nvme0n1p1")):
-            self.part(disk, name, "1:1")
-            self.assertEqual(disks.disk_of_partition(name), disk)
-        for name in "sda", "sda13", "nvme0n1", "p1", "1", "":
-            self.assertIsNone(disks.disk_of_partition(name), name)
-
-    def test_itself(self):
-        """A disk with requests."""
-        self.assertEqual(self.legs("nvme0n1"), ["nvme0n1"])
-
-    def test_head(self):
-        """The paths of the head's own subsystem and namespace."""
-        self.disk("nvme1n2", "259:9", queue=False)
-        for name in ("nvme1c0n2", "nvme1c11n2", "nvme1c0n1", "nvme11c0n2",
-                     "nvme1c0n21"):
-            self.disk(name, "0:0", node=False)
-        self.assertEqual(self.legs("nvme1n2"), ["nvme1c0n2", "nvme1c11n2"])
-        self.assertEqual(disks.Disk("nvme1c0n2").node, "")
-        self.assertTrue(disks.Disk("nvme1c0n2").hidden())
-        self.assertFalse(disks.Disk("nvme1n2").hidden())
-
-    def test_stack(self):
-        """dm on md on a partition and a disk; each disk once."""
-        self.disk("sdb", "8:16")
-        self.part("nvme0n1", "nvme0n1p2", "259:2")
-        self.above("md0", "9:0", "nvme0n1/nvme0n1p1", "sdb",
-                   "nvme0n1/nvme0n1p2")
-        self.above("dm-0", "253:0", "md0")
-        self.assertEqual(self.legs("dm-0"), ["nvme0n1", "sdb"])
-
-    def test_none(self):
-        """Nothing below that could be seen."""
-        self.disk("zram0", "252:0", queue=False)
-        self.assertEqual(self.legs("zram0"), [])
-
-    def test_controller(self):
-        """By the link, not by what the name seems to say."""
-        self.disk("nvme0c0n1", "0:0", node=False)
-        self.put("sys/class/nvme/nvme5/model", "x")
-        os.symlink("../../class/nvme/nvme5", os.path.join(
-            self.root, "sys/block/nvme0c0n1/device"))
-        self.assertEqual(disks.Disk("nvme0c0n1").controller(), "nvme5")
+@pytest.fixture
+def machine(host):
+    return Machine(host)
 
 
-class Find(Case):
-    """What a user may name."""
+# --- what serves a disk ------------------------------------------------------
 
-    def test_names(self):
-        """A node, the kernel's name, a link, and a hidden path."""
-        self.disk("nvme0c0n1", "0:0", node=False)
-        os.makedirs(os.path.join(self.root, "dev/disk/by-id"))
-        os.symlink("../../nvme0n1",
-                   os.path.join(self.root, "dev/disk/by-id/x"))
-        for word, name in (("/dev/nvme0n1", "nvme0n1"),
-                           ("nvme0n1", "nvme0n1"),
-                           ("/dev/disk/by-id/x", "nvme0n1"),
-                           ("nvme0c0n1", "nvme0c0n1"),
-                           ("/dev/nvme0c0n1", "nvme0c0n1")):
-            self.assertEqual(disks.find_disk(word).name, name, word)
-
-    def test_refused(self):
-        """With what is accepted."""
-        self.put("dev/tty")
-        for word, says in (("nvme7n1", "/dev/nvme0n1"), ("", "a whole disk"),
-                           ("/dev/nvme0n1p1", "accepted: /dev/nvme0n1"),
-                           ("/dev/tty", "/dev/nvme0n1"),
-                           ("/sys/block/nvme0n1", "/dev/nvme0n1"),
-                           ("../dev/nvme0n1", "/dev/nvme0n1")):
-            with self.assertRaises(system.UsageProblem, msg=word) as caught:
-                disks.find_disk(word)
-            self.assertIn(says, str(caught.exception))
-
-    def test_disks_that_have_it(self):
-        """By a node that is there: of a hidden path, the head's."""
-        self.disk("cciss!c0d0", "104:0", node=False)
-        self.put("dev/cciss/c0d0")
-        self.disk("nvme1n1", "259:3", queue=False)
-        for path in "nvme1c0n1", "nvme1c1n1", "nvme2c0n1":
-            self.disk(path, "0:0", node=False)
-        self.assertEqual(disks.with_knob(), "disks with plug_policy here: "
-                         "/dev/cciss/c0d0, /dev/nvme0n1, /dev/nvme1n1")
-        os.unlink(self.path("dev/nvme1n1"))     # as in a container
-        self.assertIn(", nvme1n1", disks.with_knob())
-        self.part("cciss!c0d0", "cciss!c0d0p1", "104:1")
-        self.put("dev/cciss/c0d0p1")
-        with self.assertRaisesRegex(system.UsageProblem,
-                                    "accepted: /dev/cciss/c0d0$"), \
-                mock.patch.object(disks, "kernel_name",
-                                  lambda *_: "cciss!c0d0p1"):
-            disks.find_disk("/dev/cciss/c0d0p1")
-        self.put("proc/swaps", "Filename\n/dev/cciss/c0d0p1 partition\n")
-        self.assertEqual(disks.uses(disks.Disk("cciss!c0d0")),
-                         ["cciss!c0d0p1 is swap"])
-
-    def test_policy(self):
-        """Read and set."""
-        disk = disks.find_disk("nvme0n1")
-        self.assertEqual((disk.policies(), disk.policy()),
-                         (["always", "never"], "never"))
-        disk.set_policy("always")
-        self.assertEqual(disk.policy(), "always")
-        self.assertEqual(disk.completed(), 3)
+@pytest.mark.parametrize("disk, name", [
+    ("sda", "sda12"), ("sdp", "sdp1"), ("mmcblk0", "mmcblk0p2"),
+    ("md_d0", "md_d0p1"), ("cciss!c0d0", "cciss!c0d0p1"),
+    ("nvme0n1", "nvme0n1p1")])
+def test_partitions(machine, disk, name):
+    """The kernel's names of partitions say whose they are."""
+    machine.part(disk, name, "1:1")
+    assert disks.disk_of_partition(name) == disk
+    for other in disk, "sda13", "p1", "1", "":
+        assert disks.disk_of_partition(other) is None
 
 
-class Uses(Case):
-    """Who uses a disk, by each way to see it."""
-
-    def test_nobody(self):
-        """Nothing to say."""
-        self.assertEqual(self.uses("nvme0n1"), [])
-
-    def test_mounted(self):
-        """A partition, by number."""
-        self.put("proc/self/mountinfo",
-                 "1 1 259:1 / /home rw - ext4 /dev/root rw\n")
-        self.assertEqual(self.uses("nvme0n1"),
-                         ["nvme0n1p1 is mounted on /home"])
-
-    def test_btrfs(self):
-        """By the source, since it has a number of its own."""
-        self.put("proc/self/mountinfo",
-                 "1 1 0:33 / /data rw - btrfs /dev/nvme0n1 rw\n")
-        self.assertEqual(self.uses("nvme0n1"), ["nvme0n1 is mounted on /data"])
-
-    def test_swap(self):
-        """On a partition, and on LVM."""
-        self.put("proc/swaps", "Filename\n/dev/nvme0n1p1 partition 1 0 -2\n")
-        self.assertEqual(self.uses("nvme0n1"), ["nvme0n1p1 is swap"])
-
-    def test_lvm(self):
-        """What is on it, too."""
-        self.above("dm-0", "253:0", "nvme0n1/nvme0n1p1")
-        self.put("sys/block/dm-0/dm/name", "vg-root")
-        self.put("sys/block/dm-0/dm/uuid", "LVM-xyz")
-        self.put("proc/self/mountinfo",
-                 "1 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n")
-        self.assertEqual(self.uses("nvme0n1"),
-                         ["nvme0n1p1 is held by LVM vg-root (dm-0)",
-                          "nvme0n1p1 is mounted on /"])
-        self.put("proc/self/mountinfo", "")
-        self.put("proc/swaps", "Filename\n/dev/mapper/vg-root partition\n")
-        self.assertIn("nvme0n1p1 is swap", self.uses("nvme0n1"))
-
-    def test_md(self):
-        """Its legs are used by it, but it is used by nobody."""
-        self.above("md0", "9:0", "nvme0n1/nvme0n1p1")
-        self.put("sys/block/md0/md/level", "raid1")
-        self.assertEqual(self.uses("nvme0n1"),
-                         ["nvme0n1p1 is held by md0 (raid1)"])
-        self.assertEqual(self.uses("md0"), [])
-        self.part("nvme0n1", "nvme0n1p2", "259:2")
-        self.put("proc/self/mountinfo",
-                 "1 1 259:2 / /boot rw - ext4 /dev/nvme0n1p2 rw\n")
-        self.assertEqual(self.uses("md0"), ["nvme0n1p2 is mounted on /boot"])
-
-    def test_many(self):
-        """Four times the volumes on a disk, all mounted, take four times as
-        long; so do four times the other disks."""
-        took = []
-        for number in 25, 100:
-            text = ""
-            for count in range(number):
-                self.disk("sd%d" % count, "8:%d" % count)
-                name = "dm-%d" % count
-                self.above(name, "253:%d" % count, "nvme0n1/nvme0n1p1")
-                text += "1 1 253:%d / /m%d rw - ext4 /dev/x rw\n" % (
-                    count, count)
-            self.put("proc/self/mountinfo", text)
-            self.assertEqual(len(self.uses("nvme0n1")), 2 * number)
-            took.append(faketree.calls(lambda: self.uses("nvme0n1")))
-        self.assertLess(took[1], 5 * took[0], took)
-
-    def test_many_legs(self):
-        """All disks are listed once for what is below one, not per leg."""
-        self.many(30, "dm-%d", ("sd%dx",))
-        self.above("md0", "9:0", *("dm-%d" % one for one in range(30)))
-        with mock.patch.object(disks, "nvme_paths", return_value={}) as asked:
-            self.assertEqual(len(disks.find_disk("/dev/md0").legs()), 30)
-            self.assertEqual(len(disks.stack_of(disks.Disk("md0"))), 61)
-        self.assertEqual(asked.call_count, 2)
-
-    def exclusively(self, disk, held):
-        """What is said if these nodes are held."""
-        def opened(node):
-            if os.path.basename(node) in held:
-                raise OSError(errno.EBUSY, "busy")
-            return os.open(os.devnull, os.O_RDONLY)
-        with mock.patch.object(disks, "open_exclusively", opened):
-            return self.uses(disk)
-
-    def test_zfs(self):
-        """It has no holders, but a signature that udev has seen."""
-        self.put("run/udev/data/b259:1", "S:x\nE:ID_FS_TYPE=zfs_member\n")
-        self.assertEqual(self.exclusively("nvme0n1", ["nvme0n1p1",
-                                                      "nvme0n1"]),
-                         ["nvme0n1p1 is held exclusively (ZFS)"])
-        self.assertEqual(self.exclusively("nvme0n1", []), [])
-
-    def test_held(self):
-        """By something that cannot be told; who serves the disk is none."""
-        self.assertEqual(self.exclusively("nvme0n1", ["nvme0n1"]),
-                         ["nvme0n1 is held exclusively"])
-        self.above("md0", "9:0", "nvme0n1")
-        self.assertEqual(self.exclusively("md0", ["nvme0n1"]), [])
-        self.disk("sdb", "8:16")
-        self.part("sdb", "sdb1", "8:17")
-        self.above("md1", "9:1", "sdb/sdb1")
-        self.assertEqual(self.exclusively("md1", ["sdb1", "sdb"]), [])
-        self.assertEqual(self.exclusively("md0", ["nvme0n1p1"]),
-                         ["nvme0n1p1 is held exclusively"])
-        self.assertEqual(self.exclusively("md0", ["md0"]),
-                         ["md0 is held exclusively"])
+def test_legs(machine, host):
+    """A disk with requests serves itself; a head is served by the paths of its
+    own subsystem and namespace; below some there is nothing to be seen."""
+    assert machine.legs("nvme0n1") == ["nvme0n1"]
+    host.bio_disk("nvme1n2")
+    for name in ("nvme1c0n2", "nvme1c11n2", "nvme1c0n1", "nvme11c0n2",
+                 "nvme1c0n21"):
+        machine.disk(name, "0:0", node=False)
+    assert machine.legs("nvme1n2") == ["nvme1c0n2", "nvme1c11n2"]
+    assert disks.Disk("nvme1c0n2").node == ""
+    assert disks.Disk("nvme1c0n2").hidden()
+    assert not disks.Disk("nvme1n2").hidden()
+    host.bio_disk("zram0")
+    assert machine.legs("zram0") == []
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_stack(machine):
+    """dm on md on a partition and a disk; each disk once."""
+    machine.disk("sdb", "8:16")
+    machine.part("nvme0n1", "nvme0n1p2", "259:2")
+    machine.above("md0", "9:0", "nvme0n1/nvme0n1p1", "sdb",
+                  "nvme0n1/nvme0n1p2")
+    machine.above("dm-0", "253:0", "md0")
+    assert machine.legs("dm-0") == ["nvme0n1", "sdb"]
+
+
+def test_controller(host):
+    """By the link, not by what the name seems to say."""
+    host.disk("nvme0c0n1", controller="nvme5")
+    assert disks.Disk("nvme0c0n1").controller() == "nvme5"
+
+
+# --- what a user may name ----------------------------------------------------
+
+@pytest.mark.parametrize("word, name", [
+    ("/dev/nvme0n1", "nvme0n1"), ("nvme0n1", "nvme0n1"),
+    ("/dev/disk/by-id/x", "nvme0n1"), ("nvme0c0n1", "nvme0c0n1"),
+    ("/dev/nvme0c0n1", "nvme0c0n1")])
+def test_names(machine, host, word, name):
+    """A node, the kernel's name, a link, and a hidden path."""
+    machine.disk("nvme0c0n1", "0:0", node=False)
+    host.link("dev/disk/by-id/x", "dev/nvme0n1")
+    assert disks.find_disk(word).name == name
+
+
+@pytest.mark.parametrize("word, says", [
+    ("nvme7n1", "/dev/nvme0n1"), ("", "a whole disk"),
+    ("/dev/nvme0n1p1", "accepted: /dev/nvme0n1"), ("/dev/tty", "/dev/nvme0n1"),
+    ("/sys/block/nvme0n1", "/dev/nvme0n1"),
+    ("../dev/nvme0n1", "/dev/nvme0n1")])
+def test_refused(machine, host, word, says):
+    """With what is accepted."""
+    # pylint: disable=unused-argument
+    host.put("dev/tty")
+    with pytest.raises(system.UsageProblem, match=says):
+        disks.find_disk(word)
+
+
+def test_disks_that_have_it(machine, host, monkeypatch):
+    """By a node that is there: of a hidden path, the head's."""
+    machine.disk("cciss!c0d0", "104:0", node=False)
+    host.put("dev/cciss/c0d0")
+    host.bio_disk("nvme1n1")
+    for path in "nvme1c0n1", "nvme1c1n1", "nvme2c0n1":
+        machine.disk(path, "0:0", node=False)
+    assert disks.with_knob() == ("disks with plug_policy here: /dev/cciss/c0d0,"
+                                 " /dev/nvme0n1, /dev/nvme1n1")
+    host.remove("dev/nvme1n1")          # as in a container
+    assert ", nvme1n1" in disks.with_knob()
+    machine.part("cciss!c0d0", "cciss!c0d0p1", "104:1")
+    host.put("dev/cciss/c0d0p1")
+    monkeypatch.setattr(disks, "kernel_name", lambda *_: "cciss!c0d0p1")
+    with pytest.raises(system.UsageProblem, match="accepted: /dev/cciss/c0d0$"):
+        disks.find_disk("/dev/cciss/c0d0p1")
+    host.put("proc/swaps", "Filename\n/dev/cciss/c0d0p1 partition")
+    assert disks.uses(disks.Disk("cciss!c0d0")) == ["cciss!c0d0p1 is swap"]
+
+
+def test_policy(machine):
+    """Read and set."""
+    # pylint: disable=unused-argument
+    disk = disks.find_disk("nvme0n1")
+    assert (disk.policies(), disk.policy()) == (["always", "never"], "never")
+    disk.set_policy("always")
+    assert disk.policy() == "always"
+    assert disk.completed() == 3
+
+
+# --- who uses a disk, by each way to see it ----------------------------------
+
+def test_mounted(machine):
+    """A partition, by number; btrfs, by the source, since it has a number of
+    its own."""
+    assert machine.uses("nvme0n1") == []
+    machine.mounted(("259:1", "/home", "/dev/root"))
+    assert machine.uses("nvme0n1") == ["nvme0n1p1 is mounted on /home"]
+    machine.mounted(("0:33", "/data", "/dev/nvme0n1"))
+    assert machine.uses("nvme0n1") == ["nvme0n1 is mounted on /data"]
+
+
+def test_swap(machine, host):
+    host.put("proc/swaps", "Filename\n/dev/nvme0n1p1 partition 1 0 -2")
+    assert machine.uses("nvme0n1") == ["nvme0n1p1 is swap"]
+
+
+def test_lvm(machine, host):
+    """What is on it, too."""
+    machine.above("dm-0", "253:0", "nvme0n1/nvme0n1p1")
+    host.put("sys/block/dm-0/dm/name", "vg-root")
+    host.put("sys/block/dm-0/dm/uuid", "LVM-xyz")
+    machine.mounted(("253:0", "/", "/dev/mapper/vg-root"))
+    assert machine.uses("nvme0n1") == [
+        "nvme0n1p1 is held by LVM vg-root (dm-0)", "nvme0n1p1 is mounted on /"]
+    machine.mounted()
+    host.put("proc/swaps", "Filename\n/dev/mapper/vg-root partition")
+    assert "nvme0n1p1 is swap" in machine.uses("nvme0n1")
+
+
+def test_md(machine, host):
+    """Its legs are used by it, but it is used by nobody."""
+    machine.above("md0", "9:0", "nvme0n1/nvme0n1p1")
+    host.put("sys/block/md0/md/level", "raid1")
+    assert machine.uses("nvme0n1") == ["nvme0n1p1 is held by md0 (raid1)"]
+    assert machine.uses("md0") == []
+    machine.part("nvme0n1", "nvme0n1p2", "259:2")
+    machine.mounted(("259:2", "/boot", "/dev/nvme0n1p2"))
+    assert machine.uses("md0") == ["nvme0n1p2 is mounted on /boot"]
+
+
+def test_many(machine):
+    """Four times the volumes on a disk, all mounted, take four times as long;
+    so do four times the other disks."""
+    took = []
+    for number in 25, 100:
+        for count in range(number):
+            machine.disk(f"sd{count}", f"8:{count}")
+            machine.above(f"dm-{count}", f"253:{count}", "nvme0n1/nvme0n1p1")
+        machine.mounted(*((f"253:{count}", f"/m{count}", "/dev/x")
+                          for count in range(number)))
+        assert len(machine.uses("nvme0n1")) == 2 * number
+        took.append(calls(lambda: machine.uses("nvme0n1")))
+    assert took[1] < 5 * took[0]
+
+
+def test_many_legs(machine, host, monkeypatch):
+    """All disks are listed once for what is below one, not per leg."""
+    host.many(30, "dm-{}", ("sd{}x",))
+    machine.above("md0", "9:0", *(f"dm-{one}" for one in range(30)))
+    asked = []
+    monkeypatch.setattr(disks, "nvme_paths", lambda *_: asked.append(1) or {})
+    assert len(disks.find_disk("/dev/md0").legs()) == 30
+    assert len(disks.stack_of(disks.Disk("md0"))) == 61
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("disk, held, told", [
+    # it has no holders, but a signature that udev has seen
+    ("sdz", ["sdz1", "sdz"], ["sdz1 is held exclusively (ZFS)"]),
+    ("sdz", [], []),
+    # something that cannot be told; who serves the disk is none
+    ("nvme0n1", ["nvme0n1"], ["nvme0n1 is held exclusively"]),
+    ("md0", ["nvme0n1"], []), ("md1", ["sdb1", "sdb"], []),
+    ("md0", ["nvme0n1p1"], ["nvme0n1p1 is held exclusively"]),
+    ("md0", ["md0"], ["md0 is held exclusively"])])
+def test_held_exclusively(machine, host, monkeypatch, disk, held, told):
+    def opened(node):
+        if os.path.basename(node) in held:
+            raise OSError(errno.EBUSY, "busy")
+        return os.open(os.devnull, os.O_RDONLY)
+
+    for name, number in ("sdb", 16), ("sdz", 32):
+        machine.disk(name, f"8:{number}")
+        machine.part(name, name + "1", f"8:{number + 1}")
+    host.put("run/udev/data/b8:33", "S:x\nE:ID_FS_TYPE=zfs_member")
+    if disk == "md0":
+        machine.above("md0", "9:0", "nvme0n1")
+    if disk == "md1":
+        machine.above("md1", "9:1", "sdb/sdb1")
+    monkeypatch.setattr(disks, "open_exclusively", opened)
+    assert machine.uses(disk) == told
