@@ -48,6 +48,7 @@ DOORBELL = re.compile(rb"%s sqid (\d+) " % TRACE_EVENT.encode())
 PIPE_BYTES = 1 << 20
 SHADOW_ALLOC = "nvme_dbbuf_dma_alloc"
 ENTRY_BYTES = 16        # more than ftrace and the CPU keep there
+WHOLE = 10              # timeouts a guest may take that goes on and on
 
 # Only what the kernel printed: a line of its own, or after a job's partial
 # line. printk.time=1 below makes the stamp certain.
@@ -80,7 +81,7 @@ class Guest:
     out: str = "."
     name: str = "boot"
     files: tuple = ()           # "SRC:DST"
-    timeout: float = 120
+    timeout: float = 120        # seconds without a sign of life, see Patience
     smp: int = 0                # 0: 1 with icount, else 2
     mem: int = 1024             # MiB
     icount: bool = False
@@ -575,23 +576,59 @@ def kill(process):
     process.wait()
 
 
-def watch(process, port, doorbells, deadline):
-    """Serves the guest until it is gone; False if that took too long."""
+def waited_for_cpu(pid):
+    """Seconds for which a busy host has kept a process from running: as long
+    as that of its threads which waited longest."""
+    longest = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        words = read_text(f"/proc/{pid}/task/{tid}/schedstat").split()
+        longest = max(longest, int(words[1]) if words[1:] else 0)
+    return longest / 1e9
+
+
+class Patience:
+    """Ends when a guest gives no sign of life for its timeout, or goes on for
+    WHOLE times as long. Time that it waits for a CPU does not count."""
+
+    def __init__(self, guest, process, log):
+        self.limit = float("inf") if guest.interactive else guest.timeout
+        self.process, self.log = process, log
+        self.size = self.waited = 0
+        self.begin = self.heard = self.now()
+
+    def now(self):
+        try:
+            self.waited = max(self.waited, waited_for_cpu(self.process.pid))
+        except FileNotFoundError:
+            pass
+        return time.monotonic() - self.waited
+
+    def is_over(self, spoke):
+        now, size = self.now(), os.path.exists(self.log) and \
+            os.path.getsize(self.log)
+        if spoke or size != self.size:
+            self.heard, self.size = now, size
+        return (now - self.heard > self.limit
+                or now - self.begin > WHOLE * self.limit)
+
+
+def watch(guest, process, lines, log):
+    """Serves the guest until it is gone; False if patience was over."""
+    patience, port = Patience(guest, process, log), lines.port
     with selectors.DefaultSelector() as selector:
         selector.register(port.host, selectors.EVENT_READ, port.read)
-        if doorbells:
-            selector.register(doorbells.read_fd, selectors.EVENT_READ,
-                              doorbells.drain)
-        while selector.get_map() and process.poll() is None:
-            if time.monotonic() > deadline:
-                return False
-            for key, _ in selector.select(0.5):
+        if lines.doorbells:
+            selector.register(lines.doorbells.read_fd, selectors.EVENT_READ,
+                              lines.doorbells.drain)
+        while process.poll() is None:
+            ready = selector.select(0.5) if selector.get_map() else []
+            for key, _ in ready:
                 if not key.data():
                     selector.unregister(key.fileobj)
-        while process.poll() is None:
-            if time.monotonic() > deadline:
+            if patience.is_over(ready):
                 return False
-            time.sleep(0.02)
+            if not selector.get_map():
+                time.sleep(0.02)
     port.read()
     return True
 
@@ -652,10 +689,8 @@ class Lines:
             self.gdb[0].close()
 
 
-def serve(guest, process, lines):
-    """Serves the guest until it is gone; False if that took too long."""
-    limit = float("inf") if guest.interactive else guest.timeout
-    deadline = time.monotonic() + limit
+def serve(guest, process, lines, log):
+    """Serves the guest until it is gone; False if patience was over."""
     try:
         if guest.icount:
             device_first(process)
@@ -664,7 +699,7 @@ def serve(guest, process, lines):
         pass    # QEMU is gone, which watch() will see
     except TimeoutError:
         return False
-    return watch(process, lines.port, lines.doorbells, deadline)
+    return watch(guest, process, lines, log)
 
 
 def command(guest, accel, result, initrd, fds):
@@ -686,7 +721,7 @@ def run_qemu(guest, accel, result, initrd):
         process = start(guest, args, [fd for fd in fds if fd is not None],
                         errors)
         try:
-            in_time = serve(guest, process, lines)
+            in_time = serve(guest, process, lines, result.log)
         finally:
             kill(process)
     if lines.doorbells:
@@ -740,8 +775,9 @@ def judge(guest, result, in_time):
     if warning:
         result.reason = f"the kernel warned: {warning}"
     elif not in_time:
-        result.reason = (f"timeout: not done after {guest.timeout:g} s; the "
-                         f"console ends: {last_line(console)}")
+        result.reason = (f"timeout: mute for {guest.timeout:g} s, or not done in "
+                         f"{WHOLE} times that; the console ends: "
+                         f"{last_line(console)}")
     elif result.exit_code is None:
         errors = read_text(out_path(guest, "qemu.log"))
         result.reason = ("no verdict: the guest ended without one; "
@@ -855,7 +891,8 @@ def parse_args(argv):
         metavar="SRC:DST", help="file or directory for the guest")
     add("--out", required=True, help="directory for the logs")
     add("--name", default="boot", help="for messages")
-    add("--timeout", type=float, default=120, help="seconds [120]")
+    add("--timeout", type=float, default=120,
+        help="seconds without a sign of life [120]")
     add("--smp", type=int, default=0, help="CPUs [2; 1 with --icount]")
     add("--mem", type=int, default=1024, help="MiB [1024]")
     add("--icount", action="store_true", help="time is instructions")

@@ -106,10 +106,12 @@ def test_panic_fails(top):
 
 
 def test_hang_is_a_timeout(top):
-    """And leaves no QEMU behind."""
-    hang = guest(top, "hang", "sleep 1000", timeout=8)
+    """That of who goes on begins anew; it leaves no QEMU behind."""
+    job = "for n in 1 2 3; do echo $n >&3; sleep 5; done; sleep 1000"
+    hang = guest(top, "hang", job, timeout=8)
     result = boot.boot(hang)
     expect("a timeout", "timeout" in result.reason, result)
+    expect("three lines", result.lines == ["1", "2", "3"], result)
     expect("no QEMU left", not running(hang.out), result)
 
 
