@@ -131,7 +131,7 @@ def run(variant, tests):
     return guest.run(
         variant, job=JOB % (disk, arguments(variant, tests)), name="selftests",
         files=(INSTALL + ":/kselftest", *programs()),
-        timeout=900 * (SLOW if variant == "debug" else 1),
+        timeout=300 * (SLOW if variant == "debug" else 1),
         **settings(variant))
 
 
