@@ -1,108 +1,126 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Style: checkpatch --strict, shellcheck, kernel-doc, sparse, W=1.
+"""Style, in three parts.
 
-What sparse and W=1 say is compared with what they say of the unpatched file:
-the series may add nothing.  New files may draw no warning at all.
+style: shellcheck, kernel-doc, SPDX lines, 80 columns, checkpatch of C that no
+mail carries; mails: checkpatch --strict of each; sparse: what sparse and W=1 say
+beyond what they say of the unpatched file. New files may draw no warning at all.
 """
 import argparse
-import glob
 import os
 import re
+from pathlib import Path
 
-from scripts.checks import c_style
 from scripts import kernel
-from scripts.checks import tap
+from scripts.checks import c_style, tap, touches
 from scripts.series import env
 
-SERIES = str(env.OUTPUT)
+ROOT = Path(kernel.ROOT)
 OUT = "o-lint"
+# C of our own, as checkpatch may see it.
+LABORATORY = ("lab/ssd_model", "lab/native/uml")
+NO_SPDX = (".kunitconfig", "settings", "/config", ".gitignore", ".json",
+           "stick/README.txt", "debian/changelog", "source/format", ".patch", ".cover",
+           "MAINTAINERS")
 
 
-def run(*command, cwd=kernel.ROOT):
-    """All that a command prints, and whether it succeeded."""
-    text, code = c_style.run(command, "lint: " + os.path.basename(command[0]),
-                            cwd=cwd)
-    return text, code == 0
+class Lint:
+    """What is said of files: of all, or of those that changed since a commit."""
 
+    def __init__(self, report, since):
+        self.report = report
+        self.changed = touches.changed(since) if since else None
+        self.files = [name for name in touches.files()
+                      if not since or name in self.changed]
 
-def git_files(*patterns):
-    """Files of this repository, tracked or about to be."""
-    text, _ = run("git", "ls-files", "--cached", "--others",
-                  "--exclude-standard", "--", *patterns)
-    return [name for name in text.split("\n")
-            if name and os.path.exists(os.path.join(kernel.ROOT, name))]
+    def of(self, pattern):
+        return [name for name in self.files if re.search(pattern, name)]
 
+    def check(self, files, name, text, good=None):
+        """A result, unless there is nothing that it would be of."""
+        if files or self.changed is None:
+            self.report.check(files and (not text if good is None else good),
+                              f"{name}, {len(files)} files", text)
 
-def checkpatch(report):
-    """Each mail as the maintainer's checkpatch sees it."""
-    mails = sorted(glob.glob(SERIES + "/*/*.patch"))
-    mails = [mail for mail in mails if not mail.endswith("cover-letter.patch")]
-    report.check(mails, "the series has mails", "none in " + SERIES)
-    for mail in mails:
-        name = "checkpatch " + os.path.basename(mail)
-        text, good = c_style.checkpatch(kernel.TREE, name, mail)
-        report.check(good, name, text)
+    def shell(self):
+        """All scripts, also those without a suffix."""
+        scripts = [name for name in self.files
+                   if name.endswith(".sh") or "." not in os.path.basename(name)
+                   and (ROOT / name).read_bytes().startswith(b"#!/bin/sh")]
+        text, code = c_style.run(
+            ["shellcheck", "-x", "--source-path=SCRIPTDIR", *scripts],
+            "lint: shellcheck") if scripts else ("", 0)
+        self.check(scripts, "shellcheck", text, code == 0)
 
+    def headers(self):
+        """A licence in each file, 80 columns in C, but for messages."""
+        missing, wide = [], []
+        for name in self.files:
+            lines = (ROOT / name).read_text(encoding="utf-8").split("\n")
+            if not name.endswith(NO_SPDX) and "/ABI/" not in name and not any(
+                    "SPDX-License-Identifier" in line for line in lines[:3]):
+                missing.append(name)
+            if name.endswith((".c", ".h")):
+                wide += [f"{name}:{number}" for number, line in enumerate(lines, 1)
+                         if len(line.expandtabs(8)) > 80 and '"' not in line]
+        self.check(self.files, "SPDX line in each file", "\n".join(missing))
+        self.check(self.files, "80 columns", "\n".join(wide))
 
-def shell(report):
-    """All shell scripts, also those without a suffix."""
-    scripts = [name for name in git_files()
-               if name.endswith(".sh") or is_shell(name)]
-    text, good = run("shellcheck", "-x", "--source-path=SCRIPTDIR", *scripts)
-    report.check(good and scripts, "shellcheck, %d scripts" % len(scripts),
-                 text)
+    def kernel_doc(self):
+        """The contracts parse, and describe all that they must."""
+        names = self.of(r"^(block|drivers|lab/ssd_model)/[^/]*\.[ch]$")
+        self.check(names, "kernel-doc", c_style.kernel_doc(
+            kernel.TREE, names, kernel.ROOT))
 
+    def laboratory(self):
+        for where in LABORATORY:
+            files = self.of(rf"^{where}/[^/]*\.[ch]$")
+            text, good = c_style.checkpatch(
+                kernel.TREE, "checkpatch", "--no-tree", "-f",
+                *(str(ROOT / name) for name in files)) if files else ("", True)
+            self.check(files, f"checkpatch {where}", text, good)
 
-def is_shell(name):
-    """Does a file without a suffix start as a shell script?"""
-    with open(os.path.join(kernel.ROOT, name), "rb") as start:
-        return re.match(rb"#!/bin/sh\b", start.readline()) is not None
+    def style(self):
+        self.shell()
+        self.headers()
+        self.kernel_doc()
+        self.laboratory()
 
+    def carries(self, mail):
+        """Does a mail bring what changed, or did it change?"""
+        if self.changed is None:
+            return True
+        subject = re.sub(r"^\d+-", "", mail.name)
+        names = {re.sub(r"^.*/\d+-", "", name) for name in self.changed}
+        brought = re.findall(r"^\+\+\+ b/(.*)", mail.read_text(encoding="utf-8"),
+                             re.M)
+        return subject in names or not set(self.changed).isdisjoint(brought)
 
-def headers(report):
-    """A licence in each file, 80 columns in C, but for messages."""
-    missing, wide = [], []
-    for name in git_files():
-        if name == "MAINTAINERS" or "/ABI/" in name or \
-                name.endswith((".patch", ".cover")):
-            continue
-        with open(os.path.join(kernel.ROOT, name), encoding="utf-8") as text:
-            lines = text.read().split("\n")
-        if not any("SPDX-License-Identifier" in line for line in lines[:3]):
-            missing.append(name)
-        if name.endswith((".c", ".h")):
-            wide += ["%s:%d" % (name, i + 1) for i, line in enumerate(lines)
-                     if len(line.expandtabs(8)) > 80 and '"' not in line]
-    skipped = (".kunitconfig", "settings", "/config", ".gitignore", ".json",
-               "stick/README.txt", "debian/changelog", "source/format")
-    missing = [name for name in missing if not name.endswith(skipped)]
-    report.check(not missing, "SPDX line in each file", "\n".join(missing))
-    report.check(not wide, "80 columns", "\n".join(wide))
+    def mails(self):
+        """Each as the maintainer's checkpatch sees it, and the entry here is
+        the one that the series adds."""
+        found = [mail for mail in sorted(env.OUTPUT.glob("*/*.patch"))
+                 if not mail.name.endswith("cover-letter.patch")]
+        self.report.check(found, f"{len(found)} mails in {env.shown(env.OUTPUT)}")
+        for mail in filter(self.carries, found):
+            name = "checkpatch " + mail.name
+            text, good = c_style.checkpatch(kernel.TREE, name, str(mail))
+            self.report.check(good, name, text)
+        entry, whole = ((top / "MAINTAINERS").read_text(encoding="utf-8")
+                        for top in (ROOT, Path(kernel.TREE)))
+        self.report.check(entry in whole, "MAINTAINERS is what the series adds")
 
-
-def kernel_doc(report):
-    """The contracts parse, and describe all that they must."""
-    names = git_files("block/*.[ch]", "drivers/*.[ch]",
-                      os.path.relpath(kernel.MODEL, kernel.ROOT) + "/*.[ch]")
-    text = c_style.kernel_doc(kernel.TREE, names, kernel.ROOT)
-    report.check(names and not text, "kernel-doc", text)
-
-
-def maintainers(report):
-    """The entry here is the entry that the series adds."""
-    with open(os.path.join(kernel.ROOT, "MAINTAINERS"),
-              encoding="ascii") as entry, open(
-                  os.path.join(kernel.TREE, "MAINTAINERS"),
-                  encoding="utf-8") as whole:
-        report.check(entry.read() in whole.read(),
-                     "MAINTAINERS is what the series adds")
+    def sparse(self):
+        with self.report.must("sparse and W=1 add nothing over the base",
+                              kernel.BuildError):
+            compiler(self.report)
+            module(self.report)
 
 
 def touched_objects():
     """(objects of changed files, objects of new files) of the series."""
-    text, _ = run("git", "diff", "--name-status", "base", "series",
-                  "--", "*.c", ":!tools", cwd=kernel.TREE)
+    text = kernel.quiet(["git", "-C", kernel.TREE, "diff", "--name-status",
+                         "base", "series", "--", "*.c", ":!tools"], "git diff")
     rows = [line.split("\t") for line in text.splitlines()]
     names = {status: [name[:-1] + "o" for kind, name in rows
                       if kind == status] for status in "MA"}
@@ -139,47 +157,38 @@ def compiler(report):
 def module(report):
     """The model SSD is new: no warning at all."""
     tree = kernel.TREE
-    sources = glob.glob(kernel.MODEL + "/*.c")
+    sources = Path(kernel.MODEL).glob("*.c")
     out = os.path.join(tree, OUT, "ssd_model")
-    for name in glob.glob(out + "/*.o"):
-        os.unlink(name)
+    for path in Path(out).glob("*.o"):
+        path.unlink()
     # tinyconfig, which is of 32 bits, leaves their limit behind
     text = kernel.quiet(kernel.make_command(
         tree, OUT, *c_style.SPARSE, "KCFLAGS=-Wframe-larger-than=2048",
         kernel.module_source(kernel.MODEL, out),
-        *(os.path.basename(name)[:-1] + "o" for name in sources)),
+        *(path.stem + ".o" for path in sources)),
                         "make of ssd_model")
     found = c_style.added(c_style.findings(text), {})
     report.check(not found, "sparse and W=1: ssd_model", "\n".join(found))
 
 
-def laboratory(report):
-    """C of our own that no mail carries."""
-    for where in (kernel.MODEL, os.path.join(kernel.ROOT, "lab/native/uml")):
-        name = "checkpatch " + os.path.basename(where)
-        files = git_files(os.path.relpath(where, kernel.ROOT) + "/*.[ch]")
-        text, good = c_style.checkpatch(
-            kernel.TREE, name, "--no-tree", "-f",
-            *(os.path.join(kernel.ROOT, one) for one in files))
-        report.check(good and files, name, text)
+PARTS = {"style": Lint.style, "mails": Lint.mails, "sparse": Lint.sparse}
 
 
 def main():
-    """All of it."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    ).parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--since", metavar="COMMIT", help="style and mails: only "
+                        "what changed since")
+    parser.add_argument("parts", nargs="*", metavar="PART",
+                        help="default: " + ", ".join(PARTS))
+    args = parser.parse_args()
+    for name in args.parts:
+        if name not in PARTS:
+            parser.error(f"no part '{name}'; accepted: {', '.join(PARTS)}")
     report = tap.Report()
-    checkpatch(report)
-    shell(report)
-    headers(report)
-    kernel_doc(report)
-    maintainers(report)
-    with report.must("sparse and W=1 add nothing over the base",
-                     kernel.BuildError):
-        compiler(report)
-        module(report)
-    laboratory(report)
+    lint = Lint(report, args.since)
+    for name in args.parts or PARTS:
+        PARTS[name](lint)
     report.exit()
 
 
