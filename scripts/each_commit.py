@@ -17,7 +17,9 @@ doc, cocci, html
     do not say of the base; the pages are made without a warning
 
 What has passed is remembered by its sources, so that the next run asks only
-what is new. Left out: checkpatch, sparse and W=1, which `make lint` has; the
+what is new. --since: only sections whose mails differ from those of a commit of
+this repository, and commits that come elsewhere or bring a file that differs;
+and nothing of the last commit alone. Left out: checkpatch, sparse and W=1, which `make lint` has; the
 link to vmlinux, and modules, which `make kernel` and `make matrix` have.
 """
 import argparse
@@ -31,9 +33,11 @@ import sys
 import tempfile
 import time
 
-from scripts.checks import c_style
+from scripts.checks import c_style, tap, touches
 from scripts import common
 from scripts import kernel
+from scripts.series import env
+from scripts.series.files import parse_series
 from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment, git,
                      own_objects)
 
@@ -221,7 +225,44 @@ def html(series):
 
 # --- the run ------------------------------------------------------------------
 
-def plan(series, wanted):
+def blobs(text, there):
+    """The mail of each entry of a series file; a mail that the kernel's own
+    directory lacks is its twin.
+
+    there: {path below patches/: blob}
+    """
+    def title(path):
+        return re.sub(r"/\d+-", "/", path)
+
+    twins = {title(path): blob for path, blob in there.items()}
+    return [there.get(f"{env.BASE}/{entry.name}") or twins.get(
+        title(f"{env.FIRST}/{entry.name}")) for entry in
+            parse_series(text, "series").entries]
+
+
+def changed_commits(series, since):
+    """Those that --since names."""
+    path = env.shown(env.PATCHES / "series")
+    before = dict(reversed(row.split()[2:]) for row in touches.git(
+        "ls-tree", "-r", since + ":patches"))
+    mails = [name for name in touches.files() if name.startswith("patches/")]
+    now = dict(zip((name.removeprefix("patches/") for name in mails),
+                   touches.git("hash-object", *mails)))
+    old = blobs("\n".join(touches.git("show", f"{since}:{path}")), before)
+    text = (env.ROOT / path).read_text(encoding="utf-8")
+    new, entries = blobs(text, now), parse_series(text, path).entries
+    sections = {entry.section for entry, blob in zip(entries, new)
+                if blob not in old}
+    places = set(zip([None, *old], old))
+    files = {name for name in touches.changed(since)
+             if name.split("/")[0] not in UNCOMPILED}
+    return [commit for commit, entry, *place in zip(
+        series.commits, entries, [None, *new], new)
+            if entry.section in sections or tuple(place) not in places
+            or not files.isdisjoint(entry.files)]
+
+
+def plan(series, wanted, since=""):
     """[(commit, check, what its result depends on, what finds)], in order."""
     compilers = {name: Compiler(name, series) for name in CONFIGS}
     tip = {"doc": lambda: beyond_base(doc, series),
@@ -231,8 +272,12 @@ def plan(series, wanted):
               functools.partial(one.find, sha))
              for sha in series.commits for name, one in compilers.items()
              if one.cc == "gcc" or sha in series.ends]
-    found += [(series.tip, name, key(series, series.tip, name), find)
-              for name, find in tip.items()]
+    if since:
+        asked = changed_commits(series, since)
+        found = [one for one in found if one[0] in asked]
+    else:
+        found += [(series.tip, name, key(series, series.tip, name), find)
+                  for name, find in tip.items()]
     return [one for one in found if not wanted or one[1] in wanted]
 
 
@@ -287,6 +332,16 @@ def run(series, checks, fresh):
     return results
 
 
+def report(results):
+    """The same in TAP."""
+    said = tap.Report()
+    for one in results:
+        said.check(not one["found"], f"{one['subject']}: {one['check']}")
+    if not results:
+        said.skip("each-commit", "no mail has changed")
+    said.exit()
+
+
 def conclude(results):
     """Says which commits failed; the exit status."""
     failed = [one for one in results if one["found"]]
@@ -309,6 +364,9 @@ def parse(args):
                         help="make this check only; may be given several times")
     parser.add_argument("--tip", default="series", metavar="COMMIT",
                         help="check base..COMMIT instead of base..series")
+    parser.add_argument("--since", metavar="COMMIT", default="",
+                        help="only what has changed since")
+    parser.add_argument("--tap", action="store_true", help="print results in TAP")
     parser.add_argument("--fresh", action="store_true",
                         help="do not believe what has passed earlier")
     return parser.parse_args(args)
@@ -322,7 +380,10 @@ def main():
                         advice="; run it again to go on"), \
             alone("each-commit"):
         series = Series(args.tip)
-        sys.exit(conclude(run(series, plan(series, args.check), args.fresh)))
+        results = run(series, plan(series, args.check, args.since), args.fresh)
+    if args.tap:
+        report(results)
+    sys.exit(conclude(results))
 
 
 if __name__ == "__main__":

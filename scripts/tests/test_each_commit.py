@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each_commit.py and matrix.py conclude from what tools print."""
-import contextlib
-import io
 import json
-import os
-import tempfile
+import subprocess
 import time
-import unittest
-from unittest import mock
+from types import SimpleNamespace
 
-from scripts.checks import c_style
-from scripts import common
+import pytest
+
+from scripts import common, each_commit, kernel, matrix
+from scripts.checks import c_style, touches
 from scripts.kbuild import configs
-from scripts import each_commit
-from scripts import kernel
-from scripts import matrix
 
 GCC = """  CC      block/blk-mq.o
 ../block/blk-mq.c: In function 'f':
@@ -30,237 +25,253 @@ make[3]: *** [../scripts/Makefile.build:289: block/blk-mq.o] Error 1
 """
 
 
-class Findings(unittest.TestCase):
-    """c_style.findings() and c_style.added()"""
+# --- c_style.py -----------------------------------------------------------------
 
-    def test_each_kind(self):
-        """All that is a finding, without its line, and nothing else."""
-        self.assertEqual(dict(c_style.findings(GCC)), {
-            ("block/blk-mq.c",
-             "warning: unused variable 'i' [-Wunused-variable]"): 1,
-            ("include/linux/blkdev.h", "error: expected ';' before 'int'"): 1,
-            ("block/blk-mq.o",
-             "warning: objtool: f: unreachable instruction"): 1,
-            ("block/Kconfig", "warning: ignored"): 1,
-            ("x.c", "fatal error: no.h: No such file or directory"): 1})
-
-    def test_line_moved(self):
-        """The same message at another line is not new."""
-        old = c_style.findings("a.c:1:2: warning: w\n")
-        self.assertEqual(c_style.added(
-            c_style.findings("../a.c:9:2: warning: w\n"), old), [])
-
-    def test_one_more(self):
-        """A second one in a file of C is new; a header's is read again."""
-        two = "a.%s:1:2: warning: w\na.%s:5:2: warning: w\n"
-        for suffix, expected in (("c", ["a.c: warning: w"]), ("h", [])):
-            found = c_style.findings(two % (suffix, suffix))
-            base = {("a." + suffix, "warning: w"): 1}
-            self.assertEqual(c_style.added(found, base), expected)
-
-    def test_first_in_header(self):
-        """What a header of the base does not say is new."""
-        found = c_style.findings("a.h:1:2: warning: w\n")
-        self.assertEqual(c_style.added(found, {}), ["a.h: warning: w"])
-
-    def test_without_numbers(self):
-        """Places in the text do not count either."""
-        for line, expected in (
-                ("b.c:1:2-3: WARNING: x at line 12",
-                 "b.c: WARNING: x at line N"),
-                ("Warning: b.c:33 no 'p' of 2", "Warning: b.c no 'p' of 2")):
-            self.assertEqual(each_commit.without_numbers(line), expected)
+def test_each_kind_of_finding():
+    """Without its line, and nothing else."""
+    assert dict(c_style.findings(GCC)) == {
+        ("block/blk-mq.c", "warning: unused variable 'i' [-Wunused-variable]"): 1,
+        ("include/linux/blkdev.h", "error: expected ';' before 'int'"): 1,
+        ("block/blk-mq.o", "warning: objtool: f: unreachable instruction"): 1,
+        ("block/Kconfig", "warning: ignored"): 1,
+        ("x.c", "fatal error: no.h: No such file or directory"): 1}
 
 
-class Run(unittest.TestCase):
-    """c_style.run()"""
-
-    def test_result(self):
-        """Text of both streams, and the status."""
-        self.assertEqual(c_style.run(["sh", "-c", "echo a; echo b >&2; exit 3"],
-                                    "x"), ("a\nb\n", 3))
-
-    def test_interrupted(self):
-        """An exception while it runs ends all that it started."""
-        with tempfile.TemporaryDirectory() as top:
-            late = os.path.join(top, "late")
-            with self.assertRaises(KeyboardInterrupt):
-                common.run(["sh", "-c", "(sleep 1; echo > %s) & echo a; wait"
-                            % late], mock.Mock(side_effect=KeyboardInterrupt))
-            time.sleep(1.5)
-            self.assertFalse(os.path.exists(late))
+@pytest.mark.parametrize("text, base, added", [
+    ("../a.c:9:2: warning: w\n", {("a.c", "warning: w"): 1}, []),     # it has moved
+    ("a.c:1:2: warning: w\na.c:5:2: warning: w\n", {("a.c", "warning: w"): 1},
+     ["a.c: warning: w"]),
+    # a header is read once more
+    ("a.h:1:2: warning: w\na.h:5:2: warning: w\n", {("a.h", "warning: w"): 1}, []),
+    ("a.h:1:2: warning: w\n", {}, ["a.h: warning: w"])])
+def test_added(text, base, added):
+    assert c_style.added(c_style.findings(text), base) == added
 
 
-class Symbols(unittest.TestCase):
-    """configs.parse_nm()"""
-
-    def test_undefined(self):
-        """Only what none of the objects defines."""
-        text = ("/o/a.o:0000000000000000 T here\n/o/a.o:         U there\n"
-                "/o/a.o:         U nowhere\n/o/b.o:0000000000000010 t there\n")
-        self.assertEqual(configs.parse_nm(text, "/o"),
-                         ({"nowhere": "a.o"}, {"here", "there"}))
+@pytest.mark.parametrize("line, expected", [
+    ("b.c:1:2-3: WARNING: x at line 12", "b.c: WARNING: x at line N"),
+    ("Warning: b.c:33 no 'p' of 2", "Warning: b.c no 'p' of 2")])
+def test_without_numbers(line, expected):
+    assert each_commit.without_numbers(line) == expected
 
 
-class Options(unittest.TestCase):
-    """What the series adds."""
-
-    def test_options(self):
-        """Those of Kconfig files, without tools/."""
-        diff = "+config A\n config B\n-config C\n+\tconfig D\n"
-        self.assertEqual(configs.own_options(
-            ["block/Kconfig.plug", "tools/x/Kconfig", "block/x.c"],
-            lambda path: diff if path.startswith("block") else "+config Z\n"),
-                         ["A"])
-
-    def test_objects(self):
-        """C outside the directories and outside tools/."""
-        self.assertEqual(configs.own_objects(
-            ["fs/aio.c", "block/x.c", "lib/a.h", "tools/b.c"]), ["fs/aio.o"])
-
-    def test_fragment(self):
-        """As merge_config.sh reads it."""
-        self.assertEqual(configs.fragment({"A": "n", "B": "m"}),
-                         "# CONFIG_A is not set\nCONFIG_B=m\n")
+def test_run():
+    """Text of both streams, and the status."""
+    assert c_style.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
 
 
-class Fakes:
-    """A series of commits that git does not know."""
+def test_interrupted(tmp_path):
+    """An exception while it runs ends all that it started."""
+    def interrupt(_):
+        raise KeyboardInterrupt
 
-    base, tip, commits = "base", "two", ["one", "two"]
-    ends = {"two"}
-    files = {"block/a.c": "M", "block/new.c": "A", "tools/b.c": "A",
-             "Documentation/c.rst": "A"}
-
-    @staticmethod
-    def options():
-        """None."""
-        return []
+    late = tmp_path / "late"
+    with pytest.raises(KeyboardInterrupt):
+        common.run(["sh", "-c", f"(sleep 1; echo >{late}) & echo a; wait"], interrupt)
+    time.sleep(1.5)
+    assert not late.exists()
 
 
-class Checking(unittest.TestCase):
-    """What is asked, what is remembered of it, and what is not."""
+# --- configs.py -----------------------------------------------------------------
 
-    def setUp(self):
-        top = tempfile.TemporaryDirectory()
-        self.addCleanup(top.cleanup)
-        self.rows = ["100644 blob 1\tblock", "100644 blob 2\tDocumentation"]
-        for name, value in (
-                ("PROVEN", os.path.join(top.name, "proven.json")),
-                ("RESULT", os.path.join(top.name, "result.json")),
-                ("git", lambda *args: "\n".join(self.rows))):
-            what = mock.patch.object(each_commit, name, value)
-            what.start()
-            self.addCleanup(what.stop)
-
-    def run_one(self, find, fresh=False):
-        """What comes of a check."""
-        with contextlib.redirect_stdout(io.StringIO()):
-            return each_commit.run(Fakes, [("one", "doc", "key", find)],
-                                   fresh)[0]["found"]
-
-    def test_passed_is_remembered(self):
-        """By the next run, too, unless that wants to know it anew."""
-        never = mock.Mock(side_effect=AssertionError)
-        self.assertEqual(self.run_one(lambda: []), [])
-        self.assertEqual(self.run_one(never), [])
-        self.assertEqual(self.run_one(lambda: ["bad"], fresh=True), ["bad"])
-
-    def test_failed_is_not_remembered(self):
-        """Neither for what was found, nor for what could not be asked."""
-        self.assertEqual(self.run_one(lambda: ["bad"]), ["bad"])
-        self.assertEqual(self.run_one(mock.Mock(
-            side_effect=kernel.BuildError("no make"))), ["no make"])
-        self.assertEqual(self.run_one(lambda: []), [])
-
-    def test_interrupted(self):
-        """What had passed until then is kept, and the result is not whole."""
-        checks = [("one", "doc", "first", lambda: []),
-                  ("one", "html", "second", mock.Mock(
-                      side_effect=KeyboardInterrupt))]
-        with contextlib.redirect_stdout(io.StringIO()), \
-                self.assertRaises(KeyboardInterrupt):
-            each_commit.run(Fakes, checks, False)
-        self.assertEqual(each_commit.known(), {"first": "doc: "
-                                               + "\n".join(self.rows)})
-        with open(each_commit.RESULT, encoding="utf-8") as text:
-            self.assertFalse(json.load(text)["complete"])
-
-    def test_key(self):
-        """Compilers do not read the documentation; all read the rest."""
-        def keys():
-            return [each_commit.key(Fakes, "one", name)
-                    for name in ("on-gcc", "html")]
-
-        build, pages = keys()
-        self.rows[1] = "100644 blob 3\tDocumentation"
-        self.assertEqual(keys()[0], build)
-        self.assertNotEqual(keys()[1], pages)
-        self.rows[0] = "100644 blob 4\tblock"
-        self.assertNotEqual(keys()[0], build)
-
-    def test_plan(self):
-        """gcc builds each commit, clang the last of a section."""
-        compilers = {name: mock.Mock(cc=cc, text="", version="")
-                     for name, (cc, _) in each_commit.CONFIGS.items()}
-        with mock.patch.object(each_commit, "Compiler",
-                               lambda name, _: compilers[name]):
-            asked = [one[:2] for one in each_commit.plan(Fakes, None)]
-            some = [one[:2] for one in each_commit.plan(Fakes, ["html"])]
-        self.assertEqual(asked, [
-            ("one", "on-gcc"), ("one", "off-gcc"), ("two", "on-gcc"),
-            ("two", "off-gcc"), ("two", "on-clang"), ("two", "off-clang"),
-            ("two", "doc"), ("two", "cocci"), ("two", "html")])
-        self.assertEqual(some, [("two", "html")])
-
-    def test_beyond_base(self):
-        """Only what the base's files do not say as often, and of C alone."""
-        said = {"block/a.c block/new.c": ["a.c:3: x", "a.c:4: x", "a.c:5: y"],
-                "block/a.c": ["a.c:9: x"]}
-        with mock.patch.object(each_commit, "go"):
-            self.assertEqual(each_commit.beyond_base(
-                lambda names: said[" ".join(names)], Fakes),
-                             ["a.c: x", "a.c: y"])
-
-    def test_conclusion(self):
-        """A failure is named, and is the exit status; so is no check."""
-        good = {"commit": "1" * 40, "subject": "s", "check": "doc",
-                "found": [], "seconds": 1}
-        for results, code, text in (
-                ([good], 0, "1 checks passed, 0 failed"),
-                ([good, {**good, "found": ["x"]}], 1, "FAILED 111111111111 s"),
-                ([], 1, "0 checks passed")):
-            said = io.StringIO()
-            with contextlib.redirect_stdout(said):
-                self.assertEqual(each_commit.conclude(results), code)
-            self.assertIn(text, said.getvalue())
+def test_undefined_symbols():
+    """Only what none of the objects defines."""
+    assert configs.parse_nm(
+        "/o/a.o:0000000000000000 T here\n/o/a.o:         U there\n"
+        "/o/a.o:         U nowhere\n/o/b.o:0000000000000010 t there\n",
+        "/o") == ({"nowhere": "a.o"}, {"here", "there"})
 
 
-class Matrix(unittest.TestCase):
-    """matrix.py"""
+def test_own_options():
+    """Those of Kconfig files, without tools/."""
+    diff = "+config A\n config B\n-config C\n+\tconfig D\n"
+    assert configs.own_options(
+        ["block/Kconfig.plug", "tools/x/Kconfig", "block/x.c"],
+        lambda path: diff if path.startswith("block") else "+config Z\n") == ["A"]
 
-    def test_unknown_name(self):
-        """Refused, and all names told."""
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit):
-            matrix.parse(["offf"])
-        self.assertIn("no configuration 'offf'; there are: on off",
-                      said.getvalue())
 
-    def test_missing(self):
-        """What another configuration defines must not be missing here."""
-        rows = []
-        for name in ("on", "off", "preempt-none"):
-            row = matrix.Row(name, None)
-            row.undefined = {"ours": "block/a.o", "memcpy": "block/a.o"}
-            rows.append(row)
-        self.assertEqual(rows[1].missing(rows), [])
-        rows[0].defined = {"ours"}
-        self.assertEqual(rows[1].missing(rows),
-                         ["block/a.o: nothing defines ours"])
-        self.assertEqual(rows[2].missing(rows), [])
+def test_own_objects():
+    """C outside the directories and outside tools/."""
+    assert configs.own_objects(
+        ["fs/aio.c", "block/x.c", "lib/a.h", "tools/b.c"]) == ["fs/aio.o"]
 
-    def test_linked(self):
-        """There is such a row."""
-        self.assertLessEqual({*matrix.LINKED, *matrix.FOREIGN},
-                             set(matrix.ROWS))
+
+def test_fragment():
+    """As merge_config.sh reads it."""
+    assert configs.fragment({"A": "n", "B": "m"}) == (
+        "# CONFIG_A is not set\nCONFIG_B=m\n")
+
+
+# --- each_commit.py ---------------------------------------------------------------
+
+SERIES = SimpleNamespace(
+    base="base", tip="two", commits=["one", "two"], ends={"two"}, options=lambda: [],
+    files={"block/a.c": "M", "block/new.c": "A", "tools/b.c": "A", "Documentation/c.rst": "A"})
+
+
+@pytest.fixture(name="rows")
+def listed(tmp_path, monkeypatch):
+    """What git ls-tree lists."""
+    rows = ["100644 blob 1\tblock", "100644 blob 2\tDocumentation"]
+    monkeypatch.setattr(each_commit, "PROVEN", str(tmp_path / "proven.json"))
+    monkeypatch.setattr(each_commit, "RESULT", str(tmp_path / "result.json"))
+    monkeypatch.setattr(each_commit, "git", lambda *args: "\n".join(rows))
+    return rows
+
+
+def finds(what):
+    """A check that comes to this."""
+    def find():
+        if isinstance(what, list):
+            return what
+        raise what
+    return find
+
+
+def run_one(what, fresh=False):
+    return each_commit.run(SERIES, [("one", "doc", "key", finds(what))], fresh)[0]["found"]
+
+
+def test_passed_is_remembered(rows):
+    """By the next run, too, unless that wants to know it anew."""
+    del rows
+    assert run_one([]) == []
+    assert run_one(AssertionError()) == []
+    assert run_one(["bad"], fresh=True) == ["bad"]
+
+
+def test_failed_is_not_remembered(rows):
+    """Neither for what was found, nor for what could not be asked."""
+    del rows
+    assert run_one(["bad"]) == ["bad"]
+    assert run_one(kernel.BuildError("no make")) == ["no make"]
+    assert run_one([]) == []
+
+
+def test_interrupted_run(rows):
+    """What had passed until then is kept, and the result is not whole."""
+    with pytest.raises(KeyboardInterrupt):
+        each_commit.run(SERIES, [("one", "doc", "first", finds([])),
+                                 ("one", "html", "second", finds(KeyboardInterrupt()))], False)
+    assert each_commit.known() == {"first": "doc: " + "\n".join(rows)}
+    with open(each_commit.RESULT, encoding="utf-8") as text:
+        assert not json.load(text)["complete"]
+
+
+def test_key(rows):
+    """Compilers do not read the documentation; all read the rest."""
+    def keys():
+        return [each_commit.key(SERIES, "one", name) for name in ("on-gcc", "html")]
+
+    build, pages = keys()
+    rows[1] = "100644 blob 3\tDocumentation"
+    assert keys()[0] == build and keys()[1] != pages
+    rows[0] = "100644 blob 4\tblock"
+    assert keys()[0] != build
+
+
+def test_plan(rows, monkeypatch):
+    """gcc builds each commit, clang the last of a section; of a change, what
+    changed, and nothing of the last commit alone."""
+    del rows
+    compilers = {name: SimpleNamespace(cc=cc, text="", version="", find=print)
+                 for name, (cc, _) in each_commit.CONFIGS.items()}
+    monkeypatch.setattr(each_commit, "Compiler", lambda name, _: compilers[name])
+    monkeypatch.setattr(each_commit, "changed_commits", lambda *_: ["one"])
+    assert [one[:2] for one in each_commit.plan(SERIES, None)] == [
+        ("one", "on-gcc"), ("one", "off-gcc"), ("two", "on-gcc"), ("two", "off-gcc"),
+        ("two", "on-clang"), ("two", "off-clang"), ("two", "doc"), ("two", "cocci"),
+        ("two", "html")]
+    assert [one[:2] for one in each_commit.plan(SERIES, ["html"])] == [("two", "html")]
+    assert [one[:2] for one in each_commit.plan(SERIES, None, "since")] == [
+        ("one", "on-gcc"), ("one", "off-gcc")]
+
+
+LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.c\n4-four.patch\n"
+
+
+@pytest.mark.parametrize("files, commits", [
+    ({}, []), ({"patches/7.3/1-one.patch": "x"}, "12"), ({"patches/7.3/4-four.patch": "x"}, "34"),
+    ({"block/new.c": "x"}, "2"), ({"tools/x.c": "x"}, ""), ({"patches/7.3/a.cover": "x"}, ""),
+    # another place: only that commit, and the next
+    ({"patches/7.3/series": LISTED.replace("3-three.patch tools/x.c\n4-four.patch\n",
+                                           "4-four.patch\n3-three.patch tools/x.c\n")}, "34"),
+    ({"patches/7.3/series": LISTED.replace("1-one.patch\n", "")}, "1"),
+    # another number is none; a mail more is a change of its section
+    ({"patches/7.3/series": LISTED.replace("1-one", "7-one"),
+      "patches/7.3/7-one.patch": "1-one"}, ""),
+    ({"patches/7.3/series": LISTED + "5-five.patch\n", "patches/7.3/5-five.patch": "5"}, "345")])
+def test_changed_commits(tmp_path, monkeypatch, files, commits):
+    """The sections of mails that changed, commits at another place, and those
+    that bring a file that changed."""
+    def write(texts):
+        for name, text in texts.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+
+    def git(*args):
+        subprocess.run(["git", "-c", "user.name=d", "-c", "user.email=d@example.invalid",
+                        "-C", tmp_path, *args], check=True, stdout=subprocess.DEVNULL)
+
+    monkeypatch.setattr(touches, "ROOT", tmp_path)
+    monkeypatch.setattr(each_commit, "env", SimpleNamespace(
+        BASE="7.3", FIRST="7.3", ROOT=tmp_path, PATCHES=tmp_path / "patches/7.3",
+        shown=lambda path: str(path.relative_to(tmp_path))))
+    write({"block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
+           **{f"patches/7.3/{name}.patch": name for name in "1-one 2-two 3-three 4-four".split()}})
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-q", "-m", "first")
+    write(files)
+    touches.files.cache_clear()
+    try:
+        assert each_commit.changed_commits(
+            SimpleNamespace(commits=list("12345")), "HEAD") == list(commits)
+    finally:
+        touches.files.cache_clear()
+
+
+def test_beyond_base(monkeypatch):
+    """Only what the base's files do not say as often, and of C alone."""
+    said = {"block/a.c block/new.c": ["a.c:3: x", "a.c:4: x", "a.c:5: y"],
+            "block/a.c": ["a.c:9: x"]}
+    monkeypatch.setattr(each_commit, "go", lambda sha: None)
+    assert each_commit.beyond_base(lambda names: said[" ".join(names)], SERIES) == [
+        "a.c: x", "a.c: y"]
+
+
+GOOD = {"commit": "1" * 40, "subject": "s", "check": "doc", "found": [], "seconds": 1}
+
+
+@pytest.mark.parametrize("results, code, text", [
+    ([GOOD], 0, "1 checks passed, 0 failed"),
+    ([GOOD, {**GOOD, "found": ["x"]}], 1, "FAILED 111111111111 s"), ([], 1, "0 checks passed")])
+def test_conclusion(results, code, text, capsys):
+    """A failure is named, and is the exit status; so is no check."""
+    assert each_commit.conclude(results) == code
+    assert text in capsys.readouterr().out
+
+
+# --- matrix.py --------------------------------------------------------------------
+
+def test_unknown_name(capsys):
+    """Refused, and all names told."""
+    with pytest.raises(SystemExit):
+        matrix.parse(["offf"])
+    assert "no configuration 'offf'; there are: on off" in capsys.readouterr().err
+
+
+def test_missing():
+    """What another configuration defines must not be missing here."""
+    rows = [matrix.Row(name, None) for name in ("on", "off", "preempt-none")]
+    for row in rows:
+        row.undefined = {"ours": "block/a.o", "memcpy": "block/a.o"}
+    assert rows[1].missing(rows) == []
+    rows[0].defined = {"ours"}
+    assert rows[1].missing(rows) == ["block/a.o: nothing defines ours"]
+    assert rows[2].missing(rows) == []
+
+
+def test_linked():
+    """There is such a row."""
+    assert {*matrix.LINKED, *matrix.FOREIGN} <= set(matrix.ROWS)
