@@ -18,6 +18,11 @@ ifeq ($(filter lean cloud,$(or $(FLAVOUR),lean))$(wildcard $(FLAVOUR)),)
 $(error FLAVOUR=$(FLAVOUR): accepted: lean, cloud, a configuration file)
 endif
 
+SUITE_DIR := tools/testing/selftests/block-plug
+$(foreach test,$(filter-out help,$(TESTS)),$(if \
+	$(wildcard $(SUITE_DIR)/$(test:.sh=).sh),,$(error TESTS=$(test): \
+	no such kselftest; accepted: those of TESTS=help)))
+
 # What runs with ARCH=arm64; the rest is for x86_64 alone, or for no processor
 ARM64_VERBS := help setup run kernel tree kunit selftest torture shell deb clean
 ifeq ($(ARCH),arm64)
@@ -33,8 +38,8 @@ else ifneq ($(ARCH),x86_64)
 $(error ARCH=$(ARCH): accepted: x86_64, arm64)
 endif
 
-.PHONY: help setup run kernel shell bench nano sim audit tags figures check \
-	kunit selftest torture roll-test lint each-commit matrix tree refresh \
+.PHONY: help setup run kernel shell bench nano sim audit tags figures quick \
+	check kunit selftest torture roll-test lint each-commit matrix tree refresh \
 	series branch blktests deb rpm deb-test debian-patches stick \
 	stick-test clean
 
@@ -42,7 +47,6 @@ help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 # The groups of setup.sh that a verb needs, if not those of "make check"
-NEEDS_check := all arm64
 NEEDS_deb := kernel deb
 NEEDS_deb-test := all deb deb-test
 NEEDS_rpm := kernel rpm
@@ -124,11 +128,16 @@ figures: setup tree
 
 #:
 #: Test
+#:   quick     what a change most likely breaks, in two minutes
+#:               SINCE=commit  the change (default: what main does not have)
 #:   check     every test; ends with "N passed, N failed, N skipped"
 #:               GROUPS="a b"  only these, see GROUPS=help (default: all); the
 #:                             results of each are in build/check/<group>.tap
-check: $(if $(filter-out help,$(or $(GROUPS),all)),setup)
-	@python3 -m scripts.check --groups '$(GROUPS)'
+#:               SINCE=commit  only what can break by what changed since
+#:               CACHE=no      run also what passed and has not changed since
+quick check:
+	@python3 -m scripts.check $(if $(filter quick,$@),--quick) \
+		--groups '$(GROUPS)' --since '$(SINCE)' --cache '$(or $(CACHE),yes)'
 
 #:   kunit     unit tests, under User Mode Linux
 kunit: setup tree

@@ -1,215 +1,227 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Every test, in an order that finds the cheap failures first."""
+"""Every test, in an order that finds the cheap failures first; or those that a
+change can break.
+
+A group that has passed is not run again as long as nothing changes that it
+depends on: the files that it touches, the packages of this machine, the
+variables that its programs read, the kernel source.
+"""
 import argparse
 import collections
 import concurrent.futures
-import glob
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
-from scripts import common
 from lab.qemu import guest
-from scripts import kernel
-from scripts.checks import tap
+from scripts import common, kernel
+from scripts.checks import groups, tap, touches
+from scripts.series import env
 
-OUT = os.path.join(kernel.BUILD, "check")
-SCRIPTS = os.path.join(kernel.ROOT, "scripts")
-
-
-def module(name, *args):
-    """Command line of a program of ours."""
-    return [sys.executable, "-m", name, *args]
-
-
-# What must work before anything can be tested: (what, command).
-PREPARE = [
-    ("kernel source", ["sh", os.path.join(SCRIPTS, "source.sh")]),
-    ("tree", module("scripts.series", "tree")),
-    ("series", module("scripts.series", "export")),
-    ("patched kernel", module("scripts.kernel", "patched", kernel.UML)),
-    ("kernel", module("scripts.kernel", "base", "batching")),
-]
-
-Group = collections.namedtuple(
-    "Group", "seconds needs about command kver", defaults=(kernel.KVER,))
-
-# Groups of tests, each of which speaks TAP, but for the plain one: how long it
-# takes on two CPUs, about, and the last preparation that it needs.  Two run at
-# a time, in this order: what fails quickly first, what takes long before what
-# can fill the time that is left.
-PLAIN = "git-am"
+OUT = Path(kernel.BUILD, "check")
 AT_A_TIME = 2
-GROUPS = {name: Group(*row) for name, *row in (
-    ("cost", 60, "kernel", "instructions that 'always' costs",
-     module("scripts.checks.always_cost")),
-    (PLAIN, 30, "series", "git am of the mails makes the tree",
-     module("scripts.series", "verify")),
-    ("option-off", 60, "kernel", "without the option nothing is compiled in",
-     module("scripts.checks.option_off")),
-    ("kunit", 90, "tree", "unit tests of the kernel's code",
-     module("scripts.kunit")),
-    ("kunit-arm64", 240, "tree", "the same for arm64, in a guest",
-     ["env", "ARCH=arm64", *module("scripts.kunit")]),
-    ("guest-runner", 90, "kernel", "tests of what boots the guests",
-     module("lab.tests.guest_runner")),
-    ("host-tools", 60, "kernel", "unit tests of the Python programs",
-     # without what the first fetches, what Prometheus takes is skipped
-     ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
-    ("plugtrace", 5, None, "does plugtrace-perf start?",
-     module("scripts.checks.plugtrace_starts", "--host")),
-    ("selftests", 420, "kernel", "the kselftests, in a guest",
-     module("scripts.selftest")),
-    ("native", 60, "kernel", "is SUITE=native of make bench right?",
-     module("lab.native.native", "--tap")),
-    ("torture", 150, "kernel", "90 s of make torture",
-     module("lab.torture.torture", "--tap")),
-    ("audit", 120, "kernel", "what plugs batch, case by case",
-     module("scripts.audit", "--tap")),
-    ("laboratory", 180, "kernel", "the model SSD, and plugbench, in guests",
-     module("scripts.checks.laboratory")),
-    ("roll-out", 150, "kernel", "plugroll's guard, under a live load",
-     module("scripts.roll_test", "--only", "load")),
-    ("loads", 60, "kernel", "some software that others wrote",
-     module("lab.bench.loads", "--tap")),
-    ("lines", 90, "kernel", "is SUITE=lines of make bench right?",
-     module("lab.bench.lines", "--tap")),
-    ("tags", 120, "kernel", "does anybody want for tags more often?",
-     module("lab.bench.tags", "--short")),
-    ("lint", 90, "series", "checkpatch, shellcheck, kernel-doc, sparse, W=1",
-     module("scripts.lint")),
-)}
-
-# The other kernel that the series is for, too: that it builds, and the tests of
-# the policy and of tags.
-OTHER = "6.12"
-OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values",
-               "adaptive_learns", "adaptive_forgets", "fallback",
-               "verify_flips", "held_switch_order", "polled_two",
-               "several_queues_merge", "kyber_iostats", "tags_of_libaio",
-               "tags_of_long_plug", "tags_of_merged", "tags_of_small_map",
-               "tags_of_two_disks", "tags_of_shared_set", "tags_hoarded",
-               "scheduler_limit"]
-
-
-def of_other(name, seconds, *more, **changed):
-    """A group, for the other kernel."""
-    group = GROUPS[name]
-    return group._replace(
-        seconds=seconds, about="%s, Linux %s" % (group.about, OTHER),
-        command=[*group.command, *more], kver=OTHER)._replace(**changed)
-
-
-if kernel.KVER != OTHER:
-    GROUPS.update({"%s-%s" % (name, OTHER): group for name, group in (
-        (PLAIN, of_other(PLAIN, 60)),
-        ("kunit", of_other("kunit", 15, needs="patched kernel")),
-        ("selftests", of_other(
-            "selftests", 270, *OTHER_TESTS, needs="patched kernel",
-            about="some of the kselftests, in a guest, Linux " + OTHER)))})
-    for last in "lines", "tags", "lint":
-        GROUPS[last] = GROUPS.pop(last)
+RECENT = 60     # commits: a landing has fewer
+PACKAGES = ["sh", "scripts/setup.sh", "all", "arm64"]
 
 
 def help_text():
-    """All groups, a line each."""
     return "GROUPS, and about how long each takes:\n" + "\n".join(
-        "  %-14s %3d s  %s" % (name, group.seconds, group.about)
-        for name, group in GROUPS.items())
+        f"  {name:14} {group.seconds:3} s  {group.about}"
+        for name, group in groups.GROUPS.items())
 
 
 def choose(text):
     """The groups named; all if none is."""
     names = text.replace(",", " ").split()
-    unknown = [name for name in names if name not in GROUPS]
+    unknown = [name for name in names if name not in groups.GROUPS]
     if unknown:
-        sys.exit("check: no group '%s'; %s" % (unknown[0], help_text()))
-    return {name: group for name, group in GROUPS.items()
+        sys.exit(f"check: no group '{unknown[0]}'; {help_text()}")
+    return {name: group for name, group in groups.GROUPS.items()
             if not names or name in names}
 
 
-def prepare(chosen):
-    """Run the preparations that these groups need; they speak for themselves.
-    """
-    names = [what for what, _ in PREPARE]
+# --- what a change can break ----------------------------------------------------
+
+def commit(name):
+    """Its hash; empty if there is none of that name."""
+    return "".join(touches.git("rev-parse", "-q", "--verify", name + "^{commit}"))
+
+
+def start(since, quick):
+    """(commit, why that one) from which on is asked what has changed: where we
+    left what we are to be merged into. A clone of that has nothing newer."""
+    if since:
+        where = touches.git("merge-base", since, "HEAD")
+        if not where:
+            sys.exit(f"check: SINCE={since}: accepted: a commit of this history")
+        return where[0], f"since {since}"
+    for name in "origin/main", "main":
+        where = "".join(touches.git("merge-base", name, "HEAD"))
+        if where not in ("", commit("HEAD")):
+            return where, f"since {name}"
+    if not quick:
+        return touches.git("rev-list", "--first-parent", f"-{RECENT}",
+                           "HEAD")[-1], f"in the last {RECENT} commits"
+    if touches.changed("HEAD"):
+        return commit("HEAD"), "not committed"
+    return commit("HEAD~1"), "by the last commit"
+
+
+def narrow(chosen, changed):
+    """Of the groups those that these files can break."""
+    kept = {name: group for name, group in chosen.items()
+            if any(path in groups.touches(group) for path in changed)}
+    left_out = [name for name in chosen if name not in kept]
+    if left_out:
+        print("check: left out, as they touch nothing that changed:", *left_out)
+    return kept
+
+
+def unit_tests(changed):
+    """The files of tests that these files can break."""
+    return [path for path in touches.files()
+            if Path(path).match("tests/test_*.py") and any(
+                name in touches.Touches([path], groups.READ.get(path, ""))
+                for name in changed)]
+
+
+def fill_in(chosen, since, changed, fresh):
+    """What commands want to be told."""
+    values = {"{since}": [since], "{tests}": unit_tests(changed),
+              "{fresh}": ["--fresh"] * fresh}
+    filled = {}
+    for name, group in chosen.items():
+        command = [word for part in group.command
+                   for word in values.get(part, [part])]
+        if values["{tests}"] or "{tests}" not in group.command:
+            filled[name] = group._replace(command=command)
+    return filled
+
+
+# --- what is known --------------------------------------------------------------
+
+def key(group):
+    """Names what a group's result depends on; None where that is not known."""
+    tree = env.TOP / ("" if group.kver == env.FIRST else group.kver) \
+        / f"linux-{group.kver}"
+    base = subprocess.run(["git", "-C", tree, "rev-parse", "base^{tree}"],
+                          check=False, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL).stdout
+    if not touches.machine():
+        return None
+    return groups.touches(group).key(group.command, group.kver, base)
+
+
+def passed(name):
+    """The file that has the results of a group that passed, and their key."""
+    return OUT / "passed" / (name + ".tap")
+
+
+def keep(name, lines, known):
+    """The results, for a CI to show, and if they are good for the next run."""
+    text = tap.document(lines)
+    (OUT / (name + ".tap")).write_text(text, encoding="utf-8")
+    passed(name).unlink(missing_ok=True)
+    if known and "\nnot ok" not in text and "busy" not in text:
+        passed(name).parent.mkdir(exist_ok=True)
+        passed(name).write_text(f"{text}# key {known}\n", encoding="utf-8")
+
+
+def recall(name, group):
+    """The lines of results that still hold, or nothing."""
+    try:
+        *lines, last = passed(name).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    return lines if last == f"# key {key(group)}" else []
+
+
+# --- the run --------------------------------------------------------------------
+
+def prepare(chosen, steps):
+    """Run what these groups need of some preparations, which speak for
+    themselves; False if one failed."""
     for kver in dict.fromkeys(group.kver for group in chosen.values()):
-        last = max(names.index(group.needs) + 1 if group.needs else 0
-                   for group in chosen.values() if group.kver == kver)
-        for what, command in PREPARE[:last]:
-            print("== %s, Linux %s" % (what, kver), flush=True)
-            if subprocess.run(command, stdin=subprocess.DEVNULL, check=False,
-                              env=dict(os.environ, KVER=kver)).returncode:
-                print("check: %s failed, so nothing could be tested" % what)
+        needed = {what for group in chosen.values() if group.kver == kver
+                  for what in groups.preparation(group)}
+        for what in filter(needed.__contains__, steps):
+            print(f"== {what}, Linux {kver}", flush=True)
+            if subprocess.run(groups.PREPARE[what], cwd=kernel.ROOT,
+                              stdin=subprocess.DEVNULL, check=False,
+                              env={**os.environ, "KVER": kver}).returncode:
+                print(f"check: {what} failed, so nothing could be tested")
                 return False
     return True
 
 
 def environment(name, group):
     """For a group; the runner's tests want to be told what to boot."""
-    env = dict(os.environ, KVER=group.kver)
+    found = {**os.environ, "KVER": group.kver,
+             "PYTHONPYCACHEPREFIX": str(env.TOP / "cache/pycache")}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
     if name == "guest-runner":
-        env.update(KERNEL=kernel.image("patched"), UML=kernel.image(kernel.UML),
-                   INITRAMFS=guest.initramfs())
-    return env
+        found.update(KERNEL=kernel.image("patched"),
+                     UML=kernel.image(kernel.UML), INITRAMFS=guest.initramfs())
+    return found
 
 
-def complete(group, text, code):
+def complete(name, group, text, code):
     """The lines of a group, with a result for what it does not say itself: a
     group that printed no result failed."""
     lines = text.splitlines()
     found = tap.results(lines)
-    if group.startswith(PLAIN):
+    if name.startswith(groups.PLAIN):
         return ["# " + line for line in lines] + [
-            "%sok %s" % ("not " * bool(code), GROUPS[group].about)]
+            f"{'not ' * bool(code)}ok {group.about}"]
     if not found:
         lines.append("not ok no test ran")
     elif code and not any(status == "fail" for _, status in found):
-        lines.append("not ok exit %d" % code)
+        lines.append(f"not ok exit {code}")
     return lines
-
-
-def keep(group, lines):
-    """The results of a group, for a CI to show."""
-    with open(os.path.join(OUT, group + ".tap"), "w",
-              encoding="utf-8") as file:
-        file.write(tap.document(lines))
 
 
 class Runner:
     """Runs groups; one group's output is printed in one piece."""
 
-    def __init__(self, chosen):
+    def __init__(self, chosen, quiet):
         self.chosen = chosen
+        self.quiet = quiet      # of what passes no more than its time
         self.found = []         # (group, name, status)
         self.lock = threading.Lock()
         self.running = {}
 
     def run_group(self, name):
         """One group, from start to count."""
-        start = time.monotonic()
-        group = self.chosen[name]
+        start, group = time.monotonic(), self.chosen[name]
+        before = key(group)
         with subprocess.Popen(
                 group.command, env=environment(name, group), text=True,
-                errors="replace", stdin=subprocess.DEVNULL,
+                cwd=kernel.ROOT, errors="replace", stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             self.running[name] = process
             text = process.stdout.read()
         with self.lock:
             del self.running[name]
-            print("== %s" % name)
-            print("".join("   %s\n" % line for line in text.splitlines()))
-            lines = complete(name, text, process.returncode)
-            keep(name, lines)
-            self.found += [(name, *one) for one in tap.results(lines)]
-            print("== %s: %d s" % (name, time.monotonic() - start), flush=True)
+            lines = complete(name, group, text, process.returncode)
+            found = [(name, *one) for one in tap.results(lines)]
+            self.found += found
+            # a file that was edited meanwhile may not be what was tested
+            keep(name, lines, before if before == key(group) else None)
+            if not self.quiet or has_failed(found):
+                print(f"== {name}")
+                print("".join(f"   {line}\n" for line in text.splitlines()))
+            print(f"== {name}: {count(found)}, {time.monotonic() - start:.0f} s",
+                  flush=True)
 
     def state(self, seconds):
         """For the clock."""
-        return "check: running %s, %d s" % (
-            " and ".join(list(self.running)) or "nothing", seconds)
+        names = " and ".join(list(self.running)) or "nothing"
+        return f"check: running {names}, {seconds:.0f} s"
 
     def run(self):
         """All groups."""
@@ -227,35 +239,81 @@ class Runner:
         return self.found
 
 
-def check(chosen):
-    """Prepare and run; [(group, name, status)]."""
-    os.makedirs(OUT, exist_ok=True)
-    for path in glob.glob(OUT + "/*.tap"):      # of another run
-        os.unlink(path)
-    if prepare(chosen):
-        return Runner(chosen).run()
-    return [("preparation", "", "fail")]
+def has_failed(found):
+    return any(status == "fail" for *_, status in found)
+
+
+def count(found):
+    """The words for some results."""
+    of = collections.Counter(status for *_, status in found)
+    return f"{of['pass']} passed, {of['fail']} failed, {of['skip']} skipped"
+
+
+def check(chosen, believe, quiet):
+    """Prepare and run; results, and those that are known: [(group, name,
+    status)]."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    for path in OUT.glob("*.tap"):      # of another run
+        path.unlink()
+    failed = [("preparation", "", "fail")]
+    steps, known = list(groups.PREPARE), []
+    if not prepare(chosen, steps[:groups.SOON]):
+        return failed, known
+    for name, group in list(chosen.items()):
+        lines = believe and recall(name, group)
+        if lines:
+            print(f"== {name}: ok (cached)", flush=True)
+            shutil.copy(passed(name), OUT)
+            known += [(name, *one) for one in tap.results(lines)]
+            del chosen[name]
+    if not prepare(chosen, steps[groups.SOON:]):
+        return failed, known
+    return Runner(chosen, quiet).run(), known
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", default="", metavar="'a b'",
+                        help="run only these (default: all), or: help")
+    parser.add_argument("--quick", action="store_true",
+                        help="two minutes' worth for a change")
+    parser.add_argument("--since", default="", metavar="REV",
+                        help="only what can break by what changed since")
+    parser.add_argument("--cache", choices=["yes", "no"], default="yes",
+                        help="believe groups that passed and have not changed")
+    return parser.parse_args()
+
+
+def plan(args):
+    """The groups to run, with their commands."""
+    chosen = dict(groups.QUICK) if args.quick else choose(args.groups)
+    since, why = start(args.since, args.quick)
+    changed = touches.changed(since)
+    if args.since or args.quick:
+        print(f"check: {len(changed)} files changed {why}", flush=True)
+        chosen = narrow(chosen, changed)
+    return fill_in(chosen, since, changed, args.cache == "no")
 
 
 def main():
     """All of it; the last line counts."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", default="", metavar="'a b'",
-                        help="run only these (default: all), or: help")
-    wanted = parser.parse_args().groups
-    if wanted.split() == ["help"]:
+    args = parse()
+    if args.groups.split() == ["help"]:
         print(help_text())
         return
     start = time.monotonic()
-    found = check(choose(wanted))
+    chosen = plan(args)
+    if subprocess.run(PACKAGES, cwd=kernel.ROOT, check=False).returncode:
+        sys.exit(1)
+    found, known = check(chosen, args.cache == "yes", args.quick)
     for group, name, status in found:
         if status == "fail":
-            print("FAILED %s: %s" % (group, name))
-    count = collections.Counter(status for *_, status in found)
-    print("took %d s\n%d passed, %d failed, %d skipped" % (
-        time.monotonic() - start, count["pass"], count["fail"],
-        count["skip"]))
-    sys.exit(1 if count["fail"] else 0)
+            print(f"FAILED {group}: {name}")
+    if known:
+        print(f"cached (CACHE=no runs them): {count(known)}")
+    print(f"took {time.monotonic() - start:.0f} s\n{count(found)}")
+    sys.exit(has_failed(found))
 
 
 if __name__ == "__main__":

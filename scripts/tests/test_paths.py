@@ -38,10 +38,10 @@ def braces(path):
 
 
 def exists(path, *tops):
-    """Does a path, or pattern, name anything below one of these? NAME is one
+    """Does a path, or pattern, name anything below one of these? NAME, KVER is one
     that the reader chooses."""
     return all(any(glob.glob(os.path.join(top, one)) for top in tops)
-               for one in braces(path.replace("NAME", "*")))
+               for one in braces(re.sub("NAME|KVER", "*", path)))
 
 
 def anchors(text):

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The groups of tests of make check and make quick.
+
+seconds: on two CPUs, about; needs: the last preparation; touches: what it reads
+besides what its programs name (touches.py); command: what speaks TAP, but for
+git-am. Two run at a time, in this order: what fails quickly first, what takes
+long before what can fill the time that is left.
+"""
+import collections
+import sys
+
+from scripts import kernel
+from scripts.checks.touches import Touches
+from scripts.series import env
+
+Group = collections.namedtuple(
+    "Group", "seconds needs touches about command kver", defaults=(kernel.KVER,))
+
+
+def module(name, *args):
+    """Command line of a program of ours."""
+    return [sys.executable, "-m", name, *args]
+
+
+# What must work before anything can be tested: (what, command). With the first
+# two a group's result may be known already.
+PREPARE = {
+    "kernel source": ["sh", "scripts/source.sh"],
+    "tree": module("scripts.series", "tree"),
+    "series": module("scripts.series", "export"),
+    "patched kernel": module("scripts.kernel", "patched", kernel.UML),
+    "kernel": module("scripts.kernel", "base", "batching"),
+}
+SOON = 2
+
+# What makes the kernel; all but the controller, for what never sets "adaptive".
+KERNEL = "block include lib patches/KVER/*.patch patches/KVER/series "
+HOOKS = KERNEL + ("!block/blk-plug-adaptive.[ch] !block/blk-plug-loop.[ch] "
+                  "!block/tests !lib/tests ")
+GUEST = "lab/qemu "
+SUITE = "tools/testing/selftests/block-plug "
+MAILS = KERNEL + SUITE + "Documentation MAINTAINERS patches/KVER "
+PLAIN = "git-am"
+
+GROUPS = {name: Group(*row) for name, *row in (
+    ("cost", 60, "kernel", HOOKS + GUEST, "instructions that 'always' costs",
+     module("scripts.checks.always_cost")),
+    (PLAIN, 30, "series", MAILS, "git am of the mails makes the tree",
+     module("scripts.series", "verify")),
+    ("option-off", 60, "kernel", HOOKS,
+     "without the option nothing is compiled in",
+     module("scripts.checks.option_off")),
+    ("kunit", 90, "tree", KERNEL, "unit tests of the kernel's code",
+     module("scripts.kunit")),
+    ("kunit-arm64", 240, "tree", KERNEL + GUEST, "the same for arm64, in a guest",
+     ["env", "ARCH=arm64", *module("scripts.kunit")]),
+    ("guest-runner", 90, "kernel", GUEST, "tests of what boots the guests",
+     module("lab.tests.guest_runner")),
+    ("host-tools", 60, "kernel", ".", "unit tests of the Python programs",
+     # without what the first fetches, what Prometheus takes is skipped
+     ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
+    ("plugtrace", 5, None, "tools/block/plugtrace*", "does plugtrace-perf start?",
+     module("scripts.checks.plugtrace_starts", "--host")),
+    ("selftests-uml", 100, "tree", KERNEL + GUEST + SUITE,
+     "the kselftests that need no NVMe, in a process",
+     module("scripts.selftest", "--uml")),
+    ("selftests", 420, "kernel", KERNEL + GUEST + SUITE,
+     "the kselftests, in a guest", module("scripts.selftest")),
+    ("native", 60, "kernel", KERNEL + GUEST + "lab/native",
+     "is SUITE=native of make bench right?",
+     module("lab.native.native", "--tap")),
+    ("torture", 150, "kernel", KERNEL + GUEST + SUITE + "lab/torture",
+     "90 s of make torture", module("lab.torture.torture", "--tap")),
+    ("audit", 120, "kernel", HOOKS + GUEST + SUITE,
+     "what plugs batch, case by case", module("scripts.audit", "--tap")),
+    ("laboratory", 180, "kernel", KERNEL + GUEST + "lab/ssd_model tools/block",
+     "the model SSD, and plugbench, in guests",
+     module("scripts.checks.laboratory")),
+    ("roll-out", 150, "kernel", KERNEL + GUEST + "tools/block/plug[rt]*",
+     "plugroll's guard, under a live load",
+     module("scripts.roll_test", "--only", "load")),
+    ("loads", 60, "kernel", KERNEL + GUEST, "some software that others wrote",
+     module("lab.bench.loads", "--tap")),
+    ("lines", 90, "kernel", KERNEL + GUEST + "lab/bench/plugin",
+     "is SUITE=lines of make bench right?",
+     module("lab.bench.lines", "--tap")),
+    ("tags", 120, "kernel", HOOKS + GUEST,
+     "does anybody wait for tags more often?",
+     module("lab.bench.tags", "--short")),
+    ("style", 20, "tree", ".", "shellcheck, kernel-doc, columns, licences",
+     module("scripts.lint", "style")),
+    ("mails", 40, "series", MAILS, "checkpatch of each mail",
+     module("scripts.lint", "mails")),
+    ("sparse", 60, "tree", KERNEL + "lab/ssd_model", "sparse, W=1",
+     module("scripts.lint", "sparse")),
+)}
+
+# The other kernel that the series is for, too: that it builds, and the tests of
+# the policy and of tags.
+OTHER = "6.12"
+OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values",
+               "adaptive_learns", "adaptive_forgets", "fallback",
+               "verify_flips", "held_switch_order", "polled_two",
+               "several_queues_merge", "kyber_iostats", "tags_of_libaio",
+               "tags_of_long_plug", "tags_of_merged", "tags_of_small_map",
+               "tags_of_two_disks", "tags_of_shared_set", "tags_hoarded",
+               "scheduler_limit"]
+
+
+def of_other(name, seconds, *more, **changed):
+    """A group, for the other kernel, which shares mails with the first."""
+    group = GROUPS[name]
+    mine = group.touches.replace("KVER", OTHER)
+    return group._replace(
+        seconds=seconds, about=f"{group.about}, Linux {OTHER}",
+        touches=mine + " " + group.touches.replace("KVER", env.FIRST),
+        command=[*group.command, *more], kver=OTHER)._replace(**changed)
+
+
+if kernel.KVER != OTHER:
+    GROUPS.update({f"{name}-{OTHER}": group for name, group in (
+        (PLAIN, of_other(PLAIN, 60)),
+        ("kunit", of_other("kunit", 15)),
+        ("selftests", of_other(
+            "selftests", 270, *OTHER_TESTS, needs="patched kernel",
+            about=f"some of the kselftests, in a guest, Linux {OTHER}")))})
+    for last in "lines", "tags", "style", "mails", "sparse":
+        GROUPS[last] = GROUPS.pop(last)
+def of_change(group, **changed):
+    """A group that is told the commit from which on we have changed things."""
+    return group._replace(command=[*group.command, "--since", "{since}"],
+                          **changed)
+
+
+GROUPS["each-commit"] = of_change(Group(
+    300, "tree", KERNEL, "commits that changed compile, options on and off",
+    module("scripts.each_commit", "--tap", "{fresh}")))
+
+# What make quick runs: of most no more than changed.
+QUICK = {
+    "style": of_change(GROUPS["style"], needs=None),
+    "unit-tests": Group(30, None, ".", "unit tests of what changed", [
+        "pytest-3", "--tap", "{tests}"]),
+    "kunit": GROUPS["kunit"],
+    "selftests-uml": GROUPS["selftests-uml"],
+    "mails": of_change(GROUPS["mails"]),
+    PLAIN: GROUPS[PLAIN],
+    "each-commit": GROUPS["each-commit"]._replace(
+        command=[*GROUPS["each-commit"].command, "--check=on-gcc", "--check=off-gcc"],
+        touches="patches/KVER/*.patch patches/KVER/series"),
+}
+
+# Tests that read what they do not name.
+READ = {
+    "scripts/tests/test_paths.py": ".",
+    "scripts/tests/test_selftest_libraries.py": SUITE + "patches",
+}
+
+
+def preparation(group):
+    """The commands that a group needs."""
+    names = list(PREPARE)
+    return names[:names.index(group.needs) + 1] if group.needs else []
+
+
+def touches(group):
+    """A group's, with those of its preparation, and this table."""
+    words = [word for command in (
+        group.command, *(PREPARE[name] for name in preparation(group)))
+             for word in command]
+    return Touches(words, group.touches.replace("KVER", group.kver)
+                   + " scripts/checks/groups.py")
