@@ -34,7 +34,8 @@ PREPARE = {
 SOON = 2
 
 # What makes the kernel; all but the controller, for what never sets "adaptive".
-KERNEL = "block include lib patches/KVER/*.patch patches/KVER/series "
+KERNEL = ("block include lib patches/KVER/*.patch patches/KVER/series "
+          "lab/qemu/*.config ")
 HOOKS = KERNEL + ("!block/blk-plug-adaptive.[ch] !block/blk-plug-loop.[ch] "
                   "!block/tests !lib/tests ")
 GUEST = "lab/qemu "
