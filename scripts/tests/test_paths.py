@@ -5,9 +5,10 @@ import glob
 import os
 import re
 import subprocess
-import unittest
+from pathlib import Path
 
 from scripts import kernel
+from scripts.checks import touches
 
 DOCUMENT = re.compile(r"\.(md|rst|[1-8]|txt)$|^MAINTAINERS$|^Documentation/")
 # The kernel has these, too; the last group is ours alone.
@@ -18,16 +19,10 @@ ONE = r"[\w*/]|\{[\w.*,-]+\}|\[\w+\]"
 PATH = r"(?<![\w/.$}<>-])((?:%%s)/(?:(?:[.-]|%s)*(?:%s))?)" % (ONE, ONE)
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)$", re.M)
 NAME = re.compile(r"`([\w.-]+\.(?:py|sh|ini|md|rst))`")
-
-
-def tracked():
-    """Files of this repository, or about to be."""
-    text = subprocess.run(
-        ["git", "-C", kernel.ROOT, "ls-files", "--cached", "--others",
-         "--exclude-standard"], check=True, text=True,
-        stdout=subprocess.PIPE).stdout
-    return [name for name in text.splitlines()
-            if os.path.isfile(os.path.join(kernel.ROOT, name))]
+# Mails and figures are made; tests have paths of their own.
+TEXTS = {name: Path(kernel.ROOT, name).read_text(encoding="utf-8") for name in touches.files()
+         if not name.endswith((".patch", ".json", ".svg")) and "/test" not in name}
+DOCUMENTS = {name: text for name, text in TEXTS.items() if DOCUMENT.search(name)}
 
 
 def braces(path):
@@ -79,68 +74,37 @@ def dead_links(text, where):
     return dead
 
 
-class Paths(unittest.TestCase):
-    """Of files, in what people read."""
-
-    def setUp(self):
-        self.names = tracked()
-        self.texts = {}
-        for name in self.names:
-            # mails and figures are made; tests have paths of their own
-            if not name.endswith((".patch", ".json", ".svg")) \
-                    and "/test" not in name:
-                with open(os.path.join(kernel.ROOT, name),
-                          encoding="utf-8") as text:
-                    self.texts[name] = text.read()
-        self.documents = {name: text for name, text in self.texts.items()
-                          if DOCUMENT.search(name)}
-
-    def test_paths(self):
-        """All those in documents; in programs, those of ours."""
-        for name, text in self.texts.items():
-            places = PLACES if name in self.documents else OURS + "|scripts"
-            with self.subTest(name):
-                self.assertEqual(dead_paths(text, places), [])
-
-    def test_links(self):
-        """Of markdown pages."""
-        for name, text in self.documents.items():
-            if name.endswith(".md"):
-                with self.subTest(name):
-                    self.assertEqual(dead_links(text, os.path.dirname(
-                        os.path.join(kernel.ROOT, name))), [])
-
-    def test_names(self):
-        """Of files without their directory."""
-        known = set(map(os.path.basename, self.names))
-        for name, text in self.documents.items():
-            with self.subTest(name):
-                self.assertEqual(set(NAME.findall(text)) - known, set())
-
-    def test_dead_ones_are_found(self):
-        """The check itself can fail."""
-        text = ("see `lab/none/`, lab/bench/*.none, tools/block/{plugstat,none}"
-                " and [x](none.md), [y](#none), [README](README.md#none)")
-        self.assertEqual(dead_paths(text), [
-            "lab/none/", "lab/bench/*.none", "tools/block/{plugstat,none}"])
-        self.assertEqual(dead_links(text, kernel.ROOT),
-                         ["none.md", "#none", "README.md#none"])
-        good = "[x](#a-b-c) lab/bench/, tools/block/{plugstat,plugroll}\n# A `b`: c"
-        self.assertEqual(dead_paths(good) + dead_links(good, "/"), [])
+def test_paths():
+    """All those in documents; in programs, those of ours."""
+    dead = {name: dead_paths(text, PLACES if name in DOCUMENTS else OURS + "|scripts")
+            for name, text in TEXTS.items()}
+    assert {name: paths for name, paths in dead.items() if paths} == {}
 
 
-class Help(unittest.TestCase):
-    """make help"""
+def test_documents():
+    """Links of markdown pages; names of files without their directory."""
+    known = set(map(os.path.basename, touches.files()))
+    for name, text in DOCUMENTS.items():
+        assert set(NAME.findall(text)) <= known, name
+        if name.endswith(".md"):
+            assert dead_links(text, os.path.dirname(os.path.join(kernel.ROOT, name))) == [], name
 
-    def test_verbs(self):
-        """Each is in it once, and each that is in it can be made."""
-        with open(os.path.join(kernel.ROOT, "Makefile"),
-                  encoding="utf-8") as text:
-            phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", text.read(), re.M)
-        said = subprocess.run(["make", "-s", "-C", kernel.ROOT, "help"],
-                              check=True, text=True,
-                              stdout=subprocess.PIPE).stdout
-        self.assertEqual(
-            sorted(re.findall(r"^  (\S+)", said, re.M)),
-            sorted(set(phony[1].replace("\\", "").split()) - {"help"}))
-        self.assertLess(max(map(len, said.splitlines())), 80)
+
+def test_dead_ones_are_found():
+    """The check itself can fail."""
+    text = ("see `lab/none/`, lab/bench/*.none, tools/block/{plugstat,none}"
+            " and [x](none.md), [y](#none), [README](README.md#none)")
+    assert dead_paths(text) == ["lab/none/", "lab/bench/*.none", "tools/block/{plugstat,none}"]
+    assert dead_links(text, kernel.ROOT) == ["none.md", "#none", "README.md#none"]
+    good = "[x](#a-b-c) lab/bench/, tools/block/{plugstat,plugroll}\n# A `b`: c"
+    assert dead_paths(good) + dead_links(good, "/") == []
+
+
+def test_help():
+    """Each verb is in it once, and each that is in it can be made."""
+    phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", TEXTS["Makefile"], re.M)
+    said = subprocess.run(["make", "-s", "-C", kernel.ROOT, "help"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    assert sorted(re.findall(r"^  (\S+)", said, re.M)) == sorted(
+        set(phony[1].replace("\\", "").split()) - {"help"})
+    assert max(map(len, said.splitlines())) < 80

@@ -4,7 +4,8 @@ brings a test whose library only a later one brings."""
 import glob
 import os
 import re
-import unittest
+
+import pytest
 
 from scripts import kernel
 from scripts.series.files import parse_series
@@ -112,60 +113,59 @@ def late(where, texts):
                     yield "%s: %s comes without %s" % (entry.name, name, other)
 
 
-class Libraries(unittest.TestCase):
-    """lib.sh and its like."""
+SERIES = glob.glob(PATCHES + "/[0-9]*")
 
-    def test_complete(self):
-        """What a script uses it has sourced, and nothing for nothing."""
-        self.assertEqual(list(faults(scripts(), library_names())), [])
 
-    def test_skeleton(self):
-        """Nor does a test that new_test.sh has begun."""
-        text = read(os.path.join(kernel.ROOT, "scripts/new_test.sh"))
-        texts = {**scripts(), "new.sh": text.split("END")[1]}
-        self.assertIn("require ", texts["new.sh"])
-        self.assertEqual(list(faults(texts, library_names())), [])
+def test_complete():
+    """What a script uses it has sourced, and nothing for nothing."""
+    assert list(faults(scripts(), library_names())) == []
 
-    def test_listed(self):
-        """lib.sh's head names all."""
-        text = read(os.path.join(kernel.SELFTESTS, ALWAYS))
-        self.assertEqual(sorted([ALWAYS, *re.findall(r"^# (\w+\.sh)\t", text,
-                                                     re.M)]),
-                         library_names())
 
-    def test_mails(self):
-        """No mail comes before what it sources."""
-        texts = scripts()
-        for where in glob.glob(PATCHES + "/[0-9]*"):
-            with self.subTest(where):
-                self.assertEqual(list(late(where, texts)), [])
+def test_skeleton():
+    """Nor does a test that new_test.sh has begun."""
+    text = read(os.path.join(kernel.ROOT, "scripts/new_test.sh"))
+    texts = {**scripts(), "new.sh": text.split("END")[1]}
+    assert "require " in texts["new.sh"]
+    assert list(faults(texts, library_names())) == []
 
-    def test_faults_are_found(self):
-        """The check itself can fail."""
-        lib = 'check()\n{\n\ttrue\n}\n'
-        texts = {"lib.sh": lib, "a_lib.sh": "go()\n{\n\tcheck\n}\nLONG=1\n",
-                 "b_lib.sh": '. "${0%/*}/a_lib.sh"\nrun()\n{\n\tgo\n}\n'}
-        source = '. "${0%%/*}/%s"\n'
-        for test, wrong in (
-                ("check\n", None), ("go\n", "go is in a_lib.sh"),
-                ("echo $LONG\n", "LONG is in a_lib.sh"),
-                ('# go\ncheck "go"\n', None),
-                (source % "a_lib.sh" + "check\n", "uses nothing of a_lib.sh"),
-                (source % "b_lib.sh" + "run\ngo\n", None),
-                (source % "c_lib.sh" + "check\n", "there is no c_lib.sh")):
-            found = list(faults({**texts, "t.sh": source % "lib.sh" + test},
-                                texts))
-            self.assertEqual(len(found), wrong is not None, found)
-            if wrong:
-                self.assertIn(wrong, found[0])
-        self.assertIn("first", list(faults({**texts, "t.sh": "check\n"},
-                                           texts))[0])
 
-    def test_late_ones_are_found(self):
-        """Likewise."""
-        texts = {**scripts(), "kyber_iostats.sh": '. "${0%/*}/policy_lib.sh"'}
-        for where in glob.glob(PATCHES + "/[0-9]*"):
-            found = list(late(where, texts))
-            self.assertEqual(len(found), 1)
-            self.assertIn("kyber_iostats.sh comes without policy_lib.sh",
-                          found[0])
+def test_listed():
+    """lib.sh's head names all."""
+    text = read(os.path.join(kernel.SELFTESTS, ALWAYS))
+    assert sorted([ALWAYS, *re.findall(r"^# (\w+\.sh)\t", text, re.M)]) == library_names()
+
+
+@pytest.mark.parametrize("where", SERIES)
+def test_mails(where):
+    """No mail comes before what it sources."""
+    assert list(late(where, scripts())) == []
+
+
+LIBRARIES = {"lib.sh": "check()\n{\n\ttrue\n}\n",
+             "a_lib.sh": "go()\n{\n\tcheck\n}\nLONG=1\n",
+             "b_lib.sh": '. "${0%/*}/a_lib.sh"\nrun()\n{\n\tgo\n}\n'}
+SOURCE = '. "${0%%/*}/%s"\n'
+
+
+@pytest.mark.parametrize("test, wrong", [
+    ("check\n", None), ("go\n", "go is in a_lib.sh"), ("echo $LONG\n", "LONG is in a_lib.sh"),
+    ('# go\ncheck "go"\n', None), (SOURCE % "a_lib.sh" + "check\n", "uses nothing of a_lib.sh"),
+    (SOURCE % "b_lib.sh" + "run\ngo\n", None),
+    (SOURCE % "c_lib.sh" + "check\n", "there is no c_lib.sh")])
+def test_faults_are_found(test, wrong):
+    """The check itself can fail."""
+    found = list(faults({**LIBRARIES, "t.sh": SOURCE % "lib.sh" + test}, LIBRARIES))
+    assert len(found) == (wrong is not None), found
+    assert not wrong or wrong in found[0]
+
+
+def test_order_is_found():
+    assert "first" in list(faults({**LIBRARIES, "t.sh": "check\n"}, LIBRARIES))[0]
+
+
+@pytest.mark.parametrize("where", SERIES)
+def test_late_ones_are_found(where):
+    texts = {**scripts(), "kyber_iostats.sh": '. "${0%/*}/policy_lib.sh"'}
+    found = list(late(where, texts))
+    assert len(found) == 1
+    assert "kyber_iostats.sh comes without policy_lib.sh" in found[0]
