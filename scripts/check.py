@@ -29,19 +29,22 @@ RECENT = 60     # commits: a landing has fewer
 PACKAGES = ["sh", "scripts/setup.sh", "all", "arm64"]
 
 
-def help_text():
+def help_text(table):
     return "GROUPS, and about how long each takes:\n" + "\n".join(
         f"  {name:14} {group.seconds:3} s  {group.about}"
-        for name, group in groups.GROUPS.items())
+        for name, group in table.items())
 
 
-def choose(text):
+def choose(text, table):
     """The groups named; all if none is."""
     names = text.replace(",", " ").split()
-    unknown = [name for name in names if name not in groups.GROUPS]
-    if unknown:
-        sys.exit(f"check: no group '{unknown[0]}'; {help_text()}")
-    return {name: group for name, group in groups.GROUPS.items()
+    if names == ["help"]:
+        print(help_text(table))
+        sys.exit()
+    for name in names:
+        if name not in table:
+            sys.exit(f"check: no group '{name}'; {help_text(table)}")
+    return {name: group for name, group in table.items()
             if not names or name in names}
 
 
@@ -287,11 +290,11 @@ def parse():
 
 def plan(args):
     """The groups to run, with their commands."""
-    chosen = dict(groups.QUICK) if args.quick else choose(args.groups)
+    chosen = choose(args.groups, groups.QUICK if args.quick else groups.GROUPS)
     since, why = start(args.since, args.quick)
     changed = touches.changed(since)
+    print(f"check: {len(changed)} files changed {why}", flush=True)
     if args.since or args.quick:
-        print(f"check: {len(changed)} files changed {why}", flush=True)
         chosen = narrow(chosen, changed)
     return fill_in(chosen, since, changed, args.cache == "no")
 
@@ -299,9 +302,6 @@ def plan(args):
 def main():
     """All of it; the last line counts."""
     args = parse()
-    if args.groups.split() == ["help"]:
-        print(help_text())
-        return
     start = time.monotonic()
     chosen = plan(args)
     if subprocess.run(PACKAGES, cwd=kernel.ROOT, check=False).returncode:

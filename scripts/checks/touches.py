@@ -22,7 +22,8 @@ from pathlib import Path
 from scripts import kernel
 
 ROOT = Path(kernel.ROOT)
-ENVIRONMENT = re.compile(r"environ(?:\.get\(|\[)\"(\w+)\"")
+# A variable of the environment, as Python and the shell ask for it.
+VARIABLE = re.compile(r"(?:environ(?:\.get\(|\[)\"|\$\{)([A-Z]\w+)(?=\"|:?[-=+])")
 
 
 def git(*args):
@@ -174,7 +175,7 @@ class Touches:
         sums = {path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
                 for path in self.files()}
         variables = {name: os.environ.get(name) for path in self.programs
-                     for name in ENVIRONMENT.findall(text_of(path))}
+                     for name in VARIABLE.findall(text_of(path))}
         return hashlib.sha256(json.dumps(
             [sums, variables, machine(), more], sort_keys=True).encode()
                               ).hexdigest()[:32]

@@ -17,7 +17,8 @@ FILES = {
     "lib/__init__.py": "", "lib/used.py": "import os\n",
     "lib/inside/__init__.py": "from . import deep\n", "lib/inside/deep.py": "from ..above import x\n",
     "lib/above.py": "",
-    "lib/unused.py": "'''See guest.sh'''\nos.environ.get(\"SPEED\")\n",
+    "lib/unused.py": "'''See guest.sh'''\nos.environ.get(\"SPEED\")\nx = 'slow.sh'\n",
+    "lib/slow.sh": "#!/bin/sh\necho ${HASTE:-1}\n",
     "lib/guest.sh": "#!/bin/sh\n# not odd_one.awk\nawk -f \"$0/waits_for.awk\"\n",
     "lib/waits_for.awk": "", "lib/odd_one.awk": "", "readme": "",
 }
@@ -272,9 +273,10 @@ def test_cached(run, repo, monkeypatch):
         assert is_cached(run, **ROW), path
     (repo.top / "room/new.c").unlink()
     assert not is_cached(run, **ROW)
-    monkeypatch.setenv("SPEED", "9")
-    assert not is_cached(run, **ROW)
-    assert is_cached(run, **ROW)
+    for name in "SPEED", "HASTE":
+        monkeypatch.setenv(name, "9")
+        assert not is_cached(run, **ROW), name
+        assert is_cached(run, **ROW)
     monkeypatch.setenv("OTHER", "9")
     assert is_cached(run, **ROW)
     monkeypatch.setattr(touches, "machine", lambda: "another compiler")
