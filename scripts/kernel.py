@@ -164,8 +164,9 @@ def variant_command(variant, *args):
 
 def quiet(command, what):
     """Run a short command, show its output only if it fails."""
-    done = subprocess.run(command, env=environment(), text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(command, env=environment(), text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         raise BuildError(f"{what} failed:\n{done.stdout[-3000:]}")
     return done.stdout

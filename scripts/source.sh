@@ -11,7 +11,7 @@
 #
 # apt downloads it, so that signatures are checked against Debian's keyring, but
 # with sources and state of its own: the machine's are neither read nor changed.
-# KSRC=<dir>: the user's tree is used instead, and only looked at here.
+# KSRC=<dir>: the user's tree is used instead.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -150,9 +150,7 @@ case ${1:-} in
 	apt=$apt-$2 otherwise="or take a configuration file: FLAVOUR=<file>"
 	eval "sha256=\$config_sha256_$2"
 	;;
-"")
-	[ -z "${KSRC:-}" ] || PYTHONPATH="$here/.." exec python3 -m scripts.series ksrc --ksrc "$KSRC"
-	;;
+"") [ -z "${KSRC:-}" ] || exit 0 ;;
 *) die "'$1' is unknown; accepted: --refuse VERSION, --config ARCH" ;;
 esac
 [ ! -s "$version" ] || [ ! -s "$kept" ] || exit 0

@@ -36,12 +36,7 @@ def alone(name):
 
 def git(*args, tree=kernel.TREE):
     """What git prints."""
-    done = subprocess.run(["git", "-C", tree, *args], text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False)
-    if done.returncode:
-        raise kernel.BuildError(f"git {args[0]}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    return kernel.quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
 class Series:

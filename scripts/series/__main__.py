@@ -14,15 +14,11 @@ import sys
 
 from scripts.common import locked
 from scripts.series import env
-from scripts.series.env import say, shown
+from scripts.series.env import shown
 from scripts.series.git import Failure, encode
 from scripts.series.mail import cmd_export, cmd_onto, cmd_verify
 from scripts.series.refresh import cmd_refresh
-from scripts.series.tree import cmd_tree, find_source
-
-
-def cmd_ksrc(args):
-    say(f"{find_source(args.ksrc).label}: {args.ksrc}")
+from scripts.series.tree import cmd_tree
 
 
 def arguments(argv):
@@ -34,13 +30,10 @@ def arguments(argv):
         sub.set_defaults(run=run)
         return sub
 
-    ksrc = dict(metavar="DIR", default=os.environ.get("KSRC"),
-                help="a kernel tree of your own, only read (default: $KSRC)")
     out = dict(metavar="DIR", default=env.OUTPUT, help="where the mails lie (default: %(default)s)")
-    tree = command("tree", cmd_tree, f"make {shown(env.TREE)} of the series")
-    tree.add_argument("--ksrc", **ksrc)
-    tree.add_argument("--keep-work", action="store_true",
-                      help="leave a tree with work of its own as it is, instead of refusing")
+    command("tree", cmd_tree, f"make {shown(env.TREE)} of the series").add_argument(
+        "--ksrc", metavar="DIR", default=os.environ.get("KSRC"),
+        help="a kernel tree of your own, only read (default: $KSRC)")
     command("refresh", cmd_refresh, f"bring commits made in {shown(env.TREE)} back")
     export = command("export", cmd_export, "write the mails, a directory per section")
     export.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
@@ -52,8 +45,6 @@ def arguments(argv):
     onto = command("onto", cmd_onto, "try the mails on another kernel tree, which is only read")
     onto.add_argument("onto", metavar="DIR")
     onto.add_argument("--out", **out)
-    check = command("ksrc", cmd_ksrc, "check a kernel tree of your own")
-    check.add_argument("--ksrc", **ksrc)
     return parser.parse_args(argv)
 
 

@@ -191,12 +191,9 @@ def own_work(git):
     return None
 
 
-def update(source, keep_work):
+def update(source):
     git = open_tree()
     work = own_work(git)
-    if work and keep_work:
-        step(f"{shown(env.TREE)} has {work}: used as it is")
-        return None
     if work:
         raise Failure(f"{shown(env.TREE)} has {work}; bring commits back by `make refresh`, or "
                       f"put changes away by git -C {shown(env.TREE)} stash, or commits by "
@@ -229,23 +226,21 @@ def unlisted():
             and not path.startswith(OURS) and path not in listed and (env.ROOT / path).exists()]
 
 
-def make(source, keep_work):
-    """(the source it is made of, the series or None). A point release that does
+def make(source):
+    """(the source it is made of, the series). A point release that does
     not take it is no reason to stop: the one that it was written for will do."""
     try:
-        return source, update(source, keep_work) if env.TREE.exists() else create(source)
+        return source, update(source) if env.TREE.exists() else create(source)
     except DoesNotApply as error:
         if not source.debian or source.debian == pinned():
             raise
         say(str(error))
     refuse(source)
-    return make(find_source(None), keep_work)
+    return make(find_source(None))
 
 
 def cmd_tree(args):
-    source, series = make(find_source(args.ksrc), args.keep_work)
-    if not series:
-        return
+    source, series = make(find_source(args.ksrc))
     left = unlisted()
     if left:
         say(f"note: in no entry of the series: {', '.join(left[:4])}"
