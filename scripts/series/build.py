@@ -82,10 +82,10 @@ class Builder:
 
     def check(self, entry):
         """A mail edits existing files; what is new lies in a room."""
-        edited = {path for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)$", entry.diff, re.M)
-                  for path in pair}
-        kernel = self.git.files(self.base, {*edited, *entry.files})
-        unknown, taken = sorted(edited - kernel.keys()), sorted(entry.files.keys() & kernel)
+        hooks = {path for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)$", entry.diff, re.M)
+                 for path in pair}
+        kernel = self.git.files(self.base, {*hooks, *entry.files})
+        unknown, taken = sorted(hooks - kernel.keys()), sorted(entry.files.keys() & kernel)
         if unknown:
             raise Failure(f"{entry.name} edits {unknown[0]}, which the kernel does not have: keep "
                           "new files at their path in the repository and list them in the series")
@@ -116,33 +116,28 @@ class Builder:
 SECTION = re.compile(r"^Section:[ \t]*(\S+)[ \t]*(?:\n|\Z)", re.M)
 
 
-def hooks_of(git, base, commit):
-    """What a commit changes of the kernel's own files, and which others."""
-    changed = set(git.changed(f"{commit}^", commit))
-    hooks = git.files(base, changed).keys()
-    return sorted(hooks), changed - hooks
-
-
-def read_commit(git, base, commit):
-    """The entry of a commit, and the new files it changes in any way."""
-    subject, body = git.message(commit)
-    section = SECTION.search(body)
-    hooks, new = hooks_of(git, base, commit)
-    diff = git("diff-tree", "--no-commit-id", "-r", "--no-renames", "-p", "--full-index",
-               "--binary", f"{commit}^", commit, "--", *hooks) if hooks else ""
-    return Entry(section[1] if section else "", "", subject,
-                 SECTION.sub("", body).strip("\n"), diff), new
+def edited(diff):
+    """The paths that a diff, without renames, is of"""
+    return re.findall(r"^diff --git a/(.*) b/\1$", diff, re.M)
 
 
 def read_commits(git, base, tip):
     """[(entry, new files it changes)]; a file is with the first commit that has
     it, in the state of the last."""
+    text = git("log", "--reverse", "-p", "--full-index", "--binary", "--no-renames",
+               "--format=%x00%s%x00%b%x00", f"{base}..{tip}")
+    fields, paths = text.split("\0")[1:], edited(text)
+    kernel, last = git.files(base, set(paths)), git.files(tip, set(paths))
     found, seen = [], set()
-    for commit in git.commits(base, tip):
-        entry, changed = read_commit(git, base, commit)
-        entry.files = git.files(tip, changed - seen)
-        seen |= changed
-        found.append((entry, changed))
+    for subject, body, diff in zip(fields[0::3], fields[1::3], fields[2::3]):
+        section = SECTION.search(body)
+        parts = re.split(r"^(?=diff --git )", diff, flags=re.M)[1:]
+        hooks = "".join(part for part in parts if edited(part)[0] in kernel)
+        new = set(edited(diff)) - kernel.keys()
+        found.append((Entry(section[1] if section else "", "", subject,
+                            SECTION.sub("", body).strip("\n"), hooks,
+                            {path: last[path] for path in new - seen if path in last}), new))
+        seen |= new
     return found
 
 

@@ -6,7 +6,7 @@ now, and the commits in the tree. Whoever changed wins; if both did, nobody.
 import re
 
 from . import env
-from .build import Builder, as_printed, hooks_of, read_commits
+from .build import Builder, as_printed, edited, read_commits
 from .env import say, shown, step
 from .files import (Entry, Series, file_name, format_mail, format_series, hash_files, load_mail,
                     load_series, twin, write_file)
@@ -152,17 +152,19 @@ def is_shared(builder, entry, parent, commit):
 
 def mails(git, builder, series, commits):
     """{file name: text} of those that the series has for itself"""
-    return {entry.name: format_mail(git, entry, commit, hooks_of(git, builder.base, commit)[0])
+    return {entry.name: format_mail(git, entry, commit, edited(entry.diff))
             for entry, parent, commit in zip(series.entries, [builder.base, *commits], commits)
             if not is_shared(builder, entry, parent, commit)}
 
 
 def write_rooms(git, series, texts, gone, stale):
     """Writes what changed and says so."""
-    new = [(path, git.blob(blob), mode) for entry in series.entries
-           for path, (mode, blob) in entry.files.items()]
-    new += [(shown(env.PATCHES / name), encode(text), "100644") for name, text in texts.items()]
-    for path, data, mode in new:
+    new = {path: state for entry in series.entries for path, state in entry.files.items()}
+    room = hash_files(git, env.ROOT, new)
+    files = [(path, git.blob(new[path][1]), new[path][0]) for path in new
+             if new[path] != room.get(path)]
+    files += [(shown(env.PATCHES / name), encode(text), "100644") for name, text in texts.items()]
+    for path, data, mode in files:
         if write_file(env.ROOT / path, data, mode):
             say(f"wrote {path}")
     write_file(env.PATCHES / "series", encode(format_series(series)))
@@ -200,10 +202,10 @@ def cmd_refresh(_args):
     check_subjects(entries)
     series, gone = merge(git, rooms, made, entries)
     commits = builder.commits(series.entries)
+    series.entries = as_printed(git, base, [base, *commits][-1], series)
     texts = mails(git, builder, series, commits)
     write_rooms(git, series, texts, gone, own.difference(texts))
     # once more as the mails have them, for the next `make tree` to find in the cache
-    series.entries = as_printed(git, base, [base, *commits][-1], series)
     report(git, head, publish(git, base, series, builder.commits(series.entries)))
 
 
