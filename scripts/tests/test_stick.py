@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from scripts import kernel
+from scripts.stick import boot
 from scripts.stick.booted import bench, disks, report, run, talk
 
 
@@ -263,3 +265,19 @@ def test_plan(machine, its, monkeypatch):
                  "Policies: always, never\n", "Rounds: 2; of a measurement: 2 s; altogether "
                  "some 4 min.\nThe report goes to run-1 on the stick."):
         assert line in said, said
+
+
+# --- the test of the whole ------------------------------------------------------
+
+def test_a_boot_that_is_mute_is_ended(tmp_path, monkeypatch):
+    """However long it goes on as long as it speaks"""
+    (tmp_path / "image").touch()
+    for name, value in {"mcopy": lambda *_: None, "MUTE": 1, "VARIABLES": tmp_path / "image",
+                        "qemu_args": lambda *_: [
+                            "sh", "-c", "for i in 1 2 3; do echo x; sleep 0.5; done; sleep 60"]
+                        }.items():
+        monkeypatch.setattr(boot, name, value)
+    monkeypatch.setattr(boot.stick, "IMAGE", tmp_path / "image")
+    with pytest.raises(kernel.BuildError, match="has said nothing for 1 s"):
+        boot.boot(tmp_path, "", {}, [])
+    assert (tmp_path / "console.log").read_text() == 3 * "x\n"
