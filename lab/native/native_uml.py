@@ -18,7 +18,7 @@ OUT = os.path.join(lab.OUT, "native")
 ROOT = os.path.join(OUT, "root")
 RUN = os.path.join(OUT, "run")
 INIT = os.path.join(HERE, "uml", "init.sh")
-PLUG_LOAD = os.path.join(kernel.SELFTESTS, "plug_load.c")
+PLUG_LOAD = os.path.join(kernel.ROOT, "lab/load/plug_load.c")
 
 ANSWER_SECONDS = 60             # from one to the next
 # Of one CPU, by all other processes, while nothing is measured or beside it.

@@ -13,7 +13,9 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-plug_load=$here/../../tools/testing/selftests/block-plug/plug_load.c
+# It has what is not the laboratory's own from the kselftests' program.
+plug_load=$here/../load/plug_load.c
+kselftest=$here/../../tools/testing/selftests/block-plug/plug_load.c
 busybox=${BUSYBOX:-$(command -v busybox || :)}
 fio=${FIO:-$(command -v fio || :)}
 strip=${STRIP:-strip}
@@ -49,7 +51,8 @@ check_extra()
 inputs()
 {
 	{
-		cat "$here/init" "$here/initramfs.sh" "$plug_load"
+		cat "$here/init" "$here/initramfs.sh" "$plug_load" \
+			"$kselftest"
 		cat "$busybox" "$fio"
 		[ -z "${PLUG_LOAD-}" ] || cat "$PLUG_LOAD"
 		for pair; do
