@@ -18,7 +18,7 @@ case ${1:-} in
 	;;
 '' | *[!a-z0-9_]* | [!a-z]* | *_lib | lib)
 	die "'${1:-}' is no name of a test; accepted: a-z, 0-9 and _, a letter" \
-		"first, and no _lib at the end, as in tags_of_merged"
+		"first, and no _lib at the end, as in polled_split"
 	;;
 esac
 [ $# -eq 1 ] || die "one name, not $#"

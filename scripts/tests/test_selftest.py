@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what helps with kselftests: what each is for, and a new one."""
+import contextlib
+import io
 import os
 import subprocess
 import tempfile
@@ -7,7 +9,9 @@ import unittest
 
 from scripts import common
 from scripts import kernel
+from scripts import audit
 from scripts import selftest
+from scripts.checks import tap
 
 SCRIPT = os.path.join(kernel.ROOT, "scripts/new_test.sh")
 
@@ -32,10 +36,50 @@ class Help(unittest.TestCase):
     def test_paragraph(self):
         """Its lines are joined, and what follows is left out."""
         self.assertEqual(
-            self.description("tags_of_merged"),
-            "no tag is taken ahead for I/Os that will be merged.")
+            self.description("unused_requests"),
+            "rq_qos policies are told of requests that carried an I/O only.")
         self.assertTrue(self.description("knob_values").endswith(
-            "refuses anything else without a change."))
+            "to hold them in, has no such file."))
+
+
+class Fit(unittest.TestCase):
+    """Which kernel tests run in."""
+
+    def test_all_run(self):
+        """In a process, or in a guest, or, of those that take NVMe if there is
+        some, in both."""
+        names = [name + ".sh" for name in list(selftest.help_text())[::2]]
+        uml, guest = (set(selftest.fit(names, of)) for of in (True, False))
+        self.assertEqual(uml | guest, set(names))
+        self.assertIn("knob_values.sh", uml - guest)
+        self.assertIn("modes.sh", uml & guest)
+        self.assertLessEqual({"verify.sh", "unused_requests.sh"}, guest - uml)
+
+
+class Audit(unittest.TestCase):
+    """What audit.py shows of two kernels."""
+
+    SAID = {"base": {"a": ["# count 32 of 0 to 3: singles", "not ok 1 one", "ok 2 two"]},
+            "patched": {"a": ["# count 1 of 0 to 3: singles",
+                              "# count 5 of 5 to 5: batches", "ok 1 one", "ok 2 two"]}}
+
+    def test_rows(self):
+        """What is not as expected has a star, what is not there a dash."""
+        self.assertEqual(list(audit.rows(self.SAID)), [
+            ("a", "one", "singles", "0-3", "32*", "1 "),
+            ("a", "one", "batches", "5", "-", "5 ")])
+        self.assertEqual(audit.failed(self.SAID["base"]), {"a": ["one"]})
+        self.assertEqual(audit.failed(self.SAID["patched"]), {"a": []})
+
+    def test_waits(self):
+        """More than chance fails."""
+        for new, fails in ((100, 0), (130, 0), (400, 1)):
+            said = {name: {audit.WAITS[0]: [f"# count {nr} of 0 to 9999: I/Os", "ok 1 x"]}
+                    for name, nr in (("base", 100), ("patched", new))}
+            with contextlib.redirect_stdout(io.StringIO()):
+                report = tap.Report()
+                audit.compare_waits(report, said)
+            self.assertEqual(report.failed, fails)
 
 
 class New(unittest.TestCase):

@@ -13,7 +13,7 @@
 learn()
 {
 	set_fresh "$1" adaptive &&
-	load_until is_parked "$1" -a seq -s $BATCH -c $BATCH -d 128 -n 20000
+	load_until is_parked "$1" 625 -a seq
 }
 
 # forgets DISK COMMAND...
@@ -74,19 +74,10 @@ submit_queues()
 		"$(cat "$DEBUGFS/block/$1"/hctx*/type | grep -c default)" "$2"
 }
 
-is_live()
-{
-	nvme_state_is "$1" live &&
-	[ -e "$DEBUGFS/block/$2/hctx0/plug_adaptive" ]
-}
-
 reset()
 {
-	local ctrl
-
-	ctrl=$(ctrl_of "$1")
-	echo 1 >"/sys/class/nvme/$ctrl/reset_controller" || return
-	wait_for 20 is_live "$ctrl" "$1"
+	reset_ctrl "$(ctrl_of "$1")" &&
+	wait_for 60 test -e "$DEBUGFS/block/$1/hctx0/plug_adaptive"
 }
 
 # Queues come and go under load; nothing is lost, and each learns anew.
@@ -95,8 +86,7 @@ queues_change_under_load()
 	local n=0
 
 	set_mode bp0 adaptive || return 1
-	# shellcheck disable=SC2086 # a list of options
-	background plug_load $RANDOM_IO -t 2 /dev/bp0 >"$TMP/other" 2>&1
+	background plug_load -t 2 /dev/bp0 >"$TMP/other" 2>&1
 	while [ $n -lt 20 ]; do
 		submit_queues bp0 $((n % 2 + 1))
 		[ $((n % 4)) -ne 0 ] || away_and_back bp0 never
@@ -106,8 +96,7 @@ queues_change_under_load()
 	wait "$JOB" || failed "the load failed: $(head -n 1 "$TMP/other")"
 	submit_queues bp0 1
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 /dev/bp0 || return
+	batches bp0 625 || return
 	trace_end
 	expect_legal
 	expect_count "samples" "$(samples nr | wc -l)" 5 1000
@@ -127,19 +116,10 @@ each_disk()
 		remembers "$1" fewer_requests "$1"
 }
 
-need_scheduler()
-{
-	modprobe -q mq-deadline 2>/dev/null
-	null_create bp0 submit_queues=1 ||
-		{ missing "cannot create a null_blk"; return; }
-	grep -qw mq-deadline /sys/block/bp0/queue/scheduler ||
-		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
-}
-
-require root knob debugfs trace plug_load taskset null_blk scheduler
+require root knob debugfs trace plug_load taskset null_blk deadline
+must null_create bp0 submit_queues=1
 NVME_DISKS=$(nvme_if_any)
-# shellcheck disable=SC2086 # a list
-plan $((8 + 6 * $(count_words $NVME_DISKS)))
+plan $((8 + 6 * $(count_words "$NVME_DISKS")))
 
 each_disk bp0
 check "bp0: remembers after an elevator" remembers bp0 elevator_and_back bp0

@@ -17,14 +17,6 @@ N=32
 FIELDS="group pinned from trial samples_parked plug_fill epoch sample_ns \
 sample_requests sample_flushes sample_in_flight "
 
-# A gap between the I/Os of submit_list, so that none merges.
-STRIDE=$((1024 * 1024))
-
-need_submit_list()
-{
-	need_program submit_list
-}
-
 # --- the file ---------------------------------------------------------------
 
 expect_pin()
@@ -97,7 +89,7 @@ outlives_the_mode()
 	set_mode $DISK always && set_mode $DISK adaptive || return 1
 	expect_pin 1 8
 	watch
-	load -s $BATCH -c $BATCH -d 128 -n $((BATCH * 1000)) /dev/$DISK
+	batches $DISK 1000
 	trace_end
 	expect_text "sizes in force" "$(samples group | sort -u)" 8
 	expect_pin 1 8
@@ -131,59 +123,22 @@ counts()
 	# of many large ones, a few are neighbours by chance
 	[ "$3" != 128k ] || N=10
 	pinned "$1" || return
-	measure $DISK -a "$2" -b "$3" -s $BATCH -c $BATCH -d 128 \
-		-n $((BATCH * N)) /dev/$DISK || return
+	measure $DISK batches $DISK $N -a "$2" -b "$3" || return
 	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N))
 	if [ "$4" -eq $BATCH ]; then
 		expect_tags $DISK $((BATCH * N))
 	fi
 }
 
-# ios SIZE COUNT: adds so many that do not merge to LIST; sizes in KiB
-ios()
-{
-	local n="$2"
-
-	while [ "$n" -gt 0 ]; do
-		LIST="$LIST /dev/$DISK:$((NEXT * STRIDE)):$(($1 * 1024))"
-		NEXT=$((NEXT + 1))
-		n=$((n - 1))
-	done
-}
-
-# run SIZE COUNT: likewise, of which each continues the one before
-run()
-{
-	local n=0
-
-	while [ $n -lt "$2" ]; do
-		LIST="$LIST /dev/$DISK:$((NEXT * STRIDE + n * $1 * 1024)):$(($1 * 1024))"
-		n=$((n + 1))
-	done
-	NEXT=$((NEXT + 1))
-}
-
-# plug SIZE REQUESTS GROUPS PART...: one plug of these parts, "ios 4 3" ...
+# plug SIZE REQUESTS GROUPS RUN...: one plug
 plug()
 {
-	local size="$1" requests="$2" groups="$3" part
+	local requests="$2" groups="$3" first="$4"
 
-	shift 3
-	LIST=
-	NEXT=0
-	for part; do
-		$part
-	done
-	pinned "$size" || return
-	REQUESTS=$(requests_of $DISK)
-	profile_start null_queue_rqs
-	# shellcheck disable=SC2086 # a list
-	$PIN submit_list $LIST || failed "submit_list: exit $?"
-	profile_end
-	expect_count "requests" $(($(requests_of $DISK) - REQUESTS)) \
-		"$requests" "$requests"
-	expect_count "calls of queue_rqs()" "$(profile_hits null_queue_rqs)" \
-		"$groups" "$groups"
+	pinned "$1" || return
+	shift 4
+	measure $DISK submit "$DISK:$first" "$@" || return
+	expect_counts "REQUESTS=$requests" "HELD_GROUPS=$groups"
 }
 
 # Nothing merges, and "always" would hold 32 of any size.
@@ -201,28 +156,20 @@ two_disks()
 	set_mode $DISK adaptive && pin_group $DISK "$1" &&
 	set_mode bp1 "$2" && pin_group bp1 "$1" || return 1
 	other=$(requests_of bp1)
-	measure $DISK -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		/dev/$DISK /dev/bp1 || return
+	measure $DISK batches $DISK $N /dev/bp1 || return
 	expect_count "requests of the other" \
 		$(($(requests_of bp1) - other)) $((16 * N)) $((16 * N))
 	expect_count "requests" "$REQUESTS" $((16 * N)) $((16 * N))
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($3 * N))
 }
 
-# doorbells DISK SIZE GROUPS [OPTION...], per batch of random 4K
+# doorbells DISK SIZE GROUPS [ENGINE], per batch of random 4K
 doorbells()
 {
-	local disk="$1" size="$2" groups="$3" dev="/dev/$1"
-
-	shift 3
-	[ "${1-}" != -u ] || dev="/dev/ng${disk#nvme}"
-	[ -e "$dev" ] || { skip_case "no $dev"; return; }
-	set_mode "$disk" adaptive && pin_group "$disk" "$size" || return 1
-	measure "$disk" "$@" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		"$dev" || return
-	expect_count "commands" "$COMMANDS" $((BATCH * N)) $((BATCH * N))
-	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $((groups * N))
-	expect_doorbells $((groups * N))
+	set_mode "$1" adaptive && pin_group "$1" "$2" || return 1
+	measure "$1" random_io "$1" "${4-}" $N || return
+	expect_counts COMMANDS=$((BATCH * N)) "HELD_GROUPS~$3*N"
+	expect_doorbells $(($3 * N))
 }
 
 each_nvme()
@@ -235,25 +182,20 @@ each_nvme()
 		check "$disk: 8 rings 4 doorbells"   doorbells "$disk"  8  4
 		check "$disk: 32 rings one doorbell" doorbells "$disk" 32  1
 		check "$disk: 4 rings 8 doorbells, passthrough" \
-			doorbells "$disk" 4 8 -u
+			doorbells "$disk" 4 8 passthrough
 		pin_group "$disk" 0
 	done
-}
-
-make_disks()
-{
-	null_create $DISK && null_create bp1
 }
 
 NEWLINE='
 '
 FILE=$DEBUGFS/block/$DISK/hctx0/plug_adaptive
-require root knob debugfs profiler trace plug_load submit_list \
+require root knob debugfs counts trace plug_load submit_list \
 	as_nobody taskset null_blk
-make_disks || ktap_exit_fail_msg "cannot create the disks"
+must null_create $DISK
+must null_create bp1
 NVME_DISKS=$(nvme_if_any)
-# shellcheck disable=SC2086 # a list
-plan $((44 + 4 * $(count_words $NVME_DISKS)))
+plan $((44 + 4 * $(count_words "$NVME_DISKS")))
 
 check "is empty on a new disk, and takes 0" starts_empty
 for mode in always never seq-small adaptive; do
@@ -276,28 +218,27 @@ check "8: sequential 4K, nomerges=2" \
 check "1: random 128K goes out singly" counts  1 rand 128k 32 32 0
 
 #                                          size req grp
-check "4: sequential behind random" plug      4  17  5 "ios 4 16" "run 4 16"
-check "32: sequential behind random" plug    32  17  1 "ios 4 16" "run 4 16"
-check "2: sequential behind random" plug      2  17  9 "ios 4 16" "run 4 16"
-check "8: random behind sequential" plug      8  17  3 "run 4 16" "ios 4 16"
-check "4: random, sequential, random" plug    4   7  2 "ios 4 2" "run 4 8" \
-	"ios 4 4"
-check "1: a run after singles merges" plug    1   4  4 "ios 4 3" "run 4 8"
-check "1: a plug of three" plug		      1   3  3 "ios 4 3"
+check "4: sequential behind random" plug      4  17  5 0:4k*16+1m 16m:4k*16
+check "32: sequential behind random" plug    32  17  1 0:4k*16+1m 16m:4k*16
+check "2: sequential behind random" plug      2  17  9 0:4k*16+1m 16m:4k*16
+check "8: random behind sequential" plug      8  17  3 0:4k*16 1m:4k*16+1m
+check "4: random, sequential, random" plug    4   7  2 0:4k*2+1m 2m:4k*8 \
+	3m:4k*4+1m
+check "1: a run after singles merges" plug    1   4  4 0:4k*3+1m 3m:4k*8
+check "1: a plug of three" plug		      1   3  3 0:4k*3+1m
 check "8: the size of requests does not count" \
-	plug				      8   9  2 "ios 4 4" "ios 64 3" \
-	"ios 124 2"
-check "8: a large one ends a group" plug      8   8  2 "ios 4 3" "ios 128 1" \
-	"ios 4 4"
-check "8: a large one is the first" plug      8  12  3 "ios 128 1" "ios 4 11"
+	plug				      8   9  2 0:4k*4+1m 4m:64k*3+1m \
+	7m:124k*2+1m
+check "8: a large one ends a group" plug      8   8  2 0:4k*3+1m 3m:128k \
+	4m:4k*4+1m
+check "8: a large one is the first" plug      8  12  3 0:128k 1m:4k*11+1m
 check "32: large ones leave with what is held" \
-	plug				     32   8  3 "ios 4 4" "ios 128 2" \
-	"ios 4 2"
+	plug				     32   8  3 0:4k*4+1m 4m:128k*2+1m \
+	6m:4k*2+1m
 check "32: large ones are held without merges, as under always" \
-	without_merges plug		     32   8  1 "ios 128 8"
-check "8: two runs are two requests" plug     8   2  1 "run 4 8" "run 4 8"
-check "1: two runs are two requests" plug     1   2  2 "run 4 8" "run 4 8"
-
+	without_merges plug		     32   8  1 0:128k*8+1m
+check "8: two runs are two requests" plug     8   2  1 0:4k*8 1m:4k*8
+check "1: two runs are two requests" plug     1   2  2 0:4k*8 1m:4k*8
 check "two disks on always" mixed_groups $DISK bp1 $N
 for mode in always adaptive seq-small; do
 	check "1: with a disk on $mode, all is held" two_disks 1 $mode "$MIXED"

@@ -12,7 +12,6 @@
 . "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
-SEQUENTIAL="-a seq $RANDOM_IO"
 
 files_of()
 {
@@ -27,8 +26,7 @@ shows_its_samples()
 
 	set_fresh "$1" adaptive || return 1
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 "/dev/$1" || return
+	batches "$1" 625 || return
 	trace_end
 	nr=$(line_of "$1" sample_requests)
 	flushes=$(line_of "$1" sample_flushes)
@@ -45,19 +43,18 @@ shows_its_samples()
 			trial)"
 }
 
-# samples_add_up DISK LOAD-OPTION...: each request is in one sample, but for
+# samples_add_up DISK N [ARG...]: of batches, each request is in one sample, but for
 # those since the last one, and what has merged is in none
 samples_add_up()
 {
-	local disk="$1" requests
+	local requests
 
-	shift
-	set_fresh "$disk" adaptive || return 1
+	set_fresh "$1" adaptive || return 1
 	watch
-	requests=$(requests_of "$disk")
-	load "$@" "/dev/$disk" || return
+	requests=$(requests_of "$1")
+	batches "$@" || return
 	trace_end
-	requests=$(($(requests_of "$disk") - requests))
+	requests=$(($(requests_of "$1") - requests))
 	expect_count "requests in samples" \
 		"$(samples nr | awk '{ n += $1 } END { print n + 0 }')" \
 		$((requests / 2)) $requests
@@ -70,8 +67,7 @@ tries_and_parks()
 {
 	set_fresh "$1" adaptive || return 1
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load_until is_parked "$1" $RANDOM_IO -n 20000
+	load_until is_parked "$1" 625
 	trace_end
 	expect_legal
 	expect_text "first trial" \
@@ -84,8 +80,7 @@ sends_out_what_it_tries()
 {
 	set_fresh "$1" adaptive || return 1
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 "/dev/$1" || return
+	batches "$1" 625 || return
 	trace_end
 	samples group nr flushes >"$TMP/sizes"
 	expect_count "sizes in force" \
@@ -100,8 +95,7 @@ stays_at_32()
 {
 	set_fresh "$1" adaptive || return 1
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load_until is_parked "$1" $SEQUENTIAL -n 40000
+	load_until is_parked "$1" 1250 -a seq
 	trace_end
 	expect_text "sizes in force" "$(samples group | sort -u)" 32
 	expect_text group "$(line_of "$1" group)" 32
@@ -113,10 +107,9 @@ shared_by_two()
 {
 	set_fresh bp0 adaptive || return 1
 	watch
+	background plug_load -t 1 /dev/bp0 >"$TMP/other" 2>&1
 	# shellcheck disable=SC2086 # a list of options
-	background plug_load $RANDOM_IO -t 1 /dev/bp0 >"$TMP/other" 2>&1
-	# shellcheck disable=SC2086 # a list of options
-	PIN='' load $RANDOM_IO -t 1 /dev/bp0 || return
+	PIN='' load -t 1 /dev/bp0 || return
 	wait "$JOB" || failed "the other load failed"
 	trace_end
 	expect_legal
@@ -132,11 +125,8 @@ verifies()
 	watch
 	while [ $pass -lt 4 ]; do
 		pass=$((pass + 1))
-		# shellcheck disable=SC2086 # a list of options
-		load -r write -a rand-once -z 32m $RANDOM_IO -S $pass \
-			"/dev/$1" &&
-		load -r verify -a rand-once -z 32m $RANDOM_IO -S $pass \
-			"/dev/$1" || return
+		load -r write -a rand-once -z 32m -S $pass "/dev/$1" &&
+		load -r verify -a rand-once -z 32m -S $pass "/dev/$1" || return
 	done
 	trace_end
 	expect_legal
@@ -148,19 +138,18 @@ verifies()
 
 # --- where there is nothing to learn from -----------------------------------
 
-# learns_nothing DISK LOAD-OPTION...: it takes no sample, and what it shows
+# learns_nothing DISK N [ARG...]: of batches it takes no sample, and what it shows
 # stays as it was
 learns_nothing()
 {
-	local disk="$1" before
+	local before
 
-	shift
-	before=$(files_of "$disk")
+	before=$(files_of "$1")
 	watch
-	load "$@" "/dev/$disk" || return
+	batches "$@" || return
 	trace_end
 	expect_text "samples" "$(samples nr | wc -l)" 0
-	expect_text "plug_adaptive" "$(files_of "$disk")" "$before"
+	expect_text "plug_adaptive" "$(files_of "$1")" "$before"
 }
 
 # new_disk [ATTRIBUTE=VALUE...]: bp3, on "adaptive", which has learnt nothing
@@ -180,38 +169,34 @@ idle()
 
 one_by_one()
 {
-	new_disk && learns_nothing bp3 -s 1 -c 1 -d 1 -n 20000
+	new_disk && learns_nothing bp3 625 -s 1 -c 1 -d 1
 }
 
 # other_mode MODE: nor is what was learnt before gone on with
 other_mode()
 {
 	new_disk || return 1
-	# shellcheck disable=SC2086 # a list of options
-	load_until is_parked bp3 $RANDOM_IO -n 20000 &&
+	load_until is_parked bp3 625 &&
 	set_mode bp3 "$1" &&
-	learns_nothing bp3 $RANDOM_IO -n 20000
+	learns_nothing bp3 625
 }
 
 elevator()
 {
 	new_disk || return 1
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 /dev/bp3 &&
+	batches bp3 625 &&
 	set_attr /sys/block/bp3/queue/scheduler mq-deadline &&
-	learns_nothing bp3 $RANDOM_IO -n 20000 &&
+	learns_nothing bp3 625 &&
 	set_attr /sys/block/bp3/queue/scheduler none || return
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 /dev/bp3 || return
+	batches bp3 625 || return
 	trace_end
 	expect_count "samples without elevator" "$(samples nr | wc -l)" 5 1000
 }
 
 blocking_driver()
 {
-	# shellcheck disable=SC2086 # a list of options
-	new_disk blocking=1 && learns_nothing bp3 $RANDOM_IO -n 20000
+	new_disk blocking=1 && learns_nothing bp3 625
 }
 
 # two_disks MODE: of a plug that holds requests of two disks
@@ -219,9 +204,8 @@ two_disks()
 {
 	new_disk && set_mode bp0 "$1" || return 1
 	# Allocated when its request is a plug's first, but counts nothing.
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 64 /dev/bp3 /dev/bp0 &&
-	learns_nothing bp3 $RANDOM_IO -n 20000 /dev/bp0
+	batches bp3 2 /dev/bp0 &&
+	learns_nothing bp3 625 /dev/bp0
 }
 
 # What is on "never" is not in the plug.
@@ -231,8 +215,7 @@ with_never()
 
 	new_disk && set_mode bp0 never || return 1
 	watch
-	# shellcheck disable=SC2086 # a list of options
-	load $RANDOM_IO -n 20000 /dev/bp0 /dev/bp3 || return
+	batches bp0 625 /dev/bp3 || return
 	trace_end
 	requests=$(requests_of bp3)
 	expect_count "requests of the disk on adaptive in samples" \
@@ -245,31 +228,17 @@ with_never()
 each_disk()
 {
 	check "$1: shows its samples" shows_its_samples "$1"
-	# shellcheck disable=SC2086 # lists of options
-	{
-		check "$1: samples add up" \
-			samples_add_up "$1" $RANDOM_IO -n 102400
-		check "$1: what merges is in no sample" \
-			samples_add_up "$1" $SEQUENTIAL -n 204800
-	}
+	check "$1: samples add up" samples_add_up "$1" 3200
+	check "$1: what merges is in no sample" samples_add_up "$1" 6400 -a seq
 	check "$1: tries and parks" tries_and_parks "$1"
 	check "$1: sends out what it tries" sends_out_what_it_tries "$1"
 	check "$1: sequential I/O stays at 32" stays_at_32 "$1"
 }
 
-need_scheduler()
-{
-	modprobe -q mq-deadline 2>/dev/null
-	grep -qw mq-deadline /sys/block/bp0/queue/scheduler ||
-		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
-}
-
-require root knob debugfs trace plug_load taskset null_blk
-null_create bp0 submit_queues=1 || ktap_exit_fail_msg "cannot create bp0"
-require scheduler
+require root knob debugfs trace plug_load taskset null_blk deadline
+must null_create bp0 submit_queues=1
 NVME_DISKS=$(nvme_if_any)
-# shellcheck disable=SC2086 # a list
-plan $((17 + 7 * $(count_words $NVME_DISKS)))
+plan $((17 + 7 * $(count_words "$NVME_DISKS")))
 
 each_disk bp0
 check "bp0: is shared by two submitters" shared_by_two

@@ -11,8 +11,6 @@
 # it decides in one order.
 # shellcheck disable=SC2034 # for who sources this
 PIN="taskset 1"
-# shellcheck disable=SC2034 # likewise
-RANDOM_IO="-s $BATCH -c $BATCH -d 128"
 
 # line_of DISK WORD: of the hardware queue that CPU 0 submits to; nothing, if
 # that has no loop yet
@@ -59,21 +57,17 @@ is_parked()
 	[ "$(line_of "$1" samples_parked)" -gt 64 ]
 }
 
-# load_until CONDITION DISK LOAD-OPTION...: a little at a time
+# load_until CONDITION DISK N [ARG...]: batches, a little at a time
 load_until()
 {
-	local condition="$1" disk="$2" tries=400
+	local condition="$1" tries=400
 
-	shift 2
-	load "$@" "/dev/$disk" || return
-	until "$condition" "$disk"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			failed "waited in vain: $condition $disk"
-			return 1
-		}
-		load "$@" "/dev/$disk" || return
+	shift
+	while [ $((tries -= 1)) -gt 0 ]; do
+		batches "$@" || return
+		! "$condition" "$1" || return 0
 	done
+	failed "waited in vain: $condition $1"
 }
 
 # What may follow what: sizes that plugs can have, the one that was decided on

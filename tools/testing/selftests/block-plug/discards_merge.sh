@@ -21,20 +21,12 @@ discards_of()
 # discards that adjoin each other; sets DISCARDS to the requests that these made
 discard()
 {
-	local n=0 ios=
+	local discards="$DISK:0:64k*$2+64k:discard"
 
-	while [ $n -lt "$1" ]; do
-		ios="$ios /dev/$DISK:$(((n + 64) * 1048576)):4096"
-		n=$((n + 1))
-	done
-	n=0
-	while [ $n -lt "$2" ]; do
-		ios="$ios /dev/$DISK:$((n * 65536)):65536:discard"
-		n=$((n + 1))
-	done
+	[ "$1" -eq 0 ] || discards="$DISK:64m:4k*$1+1m $discards"
 	DISCARDS=$(discards_of "$DISK")
 	# shellcheck disable=SC2086 # a list
-	$PIN submit_list $ios || failed "submit_list: exit $?"
+	submit $discards
 	DISCARDS=$(($(discards_of "$DISK") - DISCARDS))
 }
 
@@ -88,11 +80,8 @@ each_disk()
 	done
 }
 
-require root knob debugfs plug_load taskset nvme discards
-command -v submit_list >/dev/null || missing "no program submit_list"
-require
-# shellcheck disable=SC2086 # a list
-plan $((7 * $(count_words $NVME)))
+require root knob debugfs submit_list taskset nvme discards
+plan $((7 * $(count_words "$NVME")))
 for DISK in $NVME; do
 	prepare "$DISK"
 	each_disk

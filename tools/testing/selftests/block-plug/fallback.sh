@@ -8,6 +8,7 @@
 # gone.
 
 . "${0%/*}/lib.sh"
+. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
@@ -30,7 +31,7 @@ holds()
 {
 	in_mode "$1" "$2" "$3" || return
 	trace_start block:block_unplug
-	load -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) "/dev/$1" || return
+	batches "$1" $N || return
 	trace_end
 	grep 'block_unplug: \[plug_load\]' "$TMP/trace" >"$TMP/unplugs"
 	expect_count "plugs sent out with 32 requests" \
@@ -41,11 +42,9 @@ holds()
 merges()
 {
 	in_mode "$1" "$2" "$3" || return
-	measure "$1" -a seq -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		"/dev/$1" || return
+	measure "$1" batches "$1" $N -a seq || return
 	expect_batches "requests for $((BATCH * N)) I/Os" "$REQUESTS" $N
-	expect_batches "bios let to a request that they adjoin" "$LOOKUPS" \
-		$(((BATCH - 1) * N - 3))
+	expect_lookups $((BATCH * N)) $(((BATCH - 1) * N - 3)) $((BATCH * N))
 }
 
 # There is nothing to pin, and so no loop, whatever the mode was before.
@@ -72,28 +71,17 @@ returns()
 {
 	in_mode bp0 "$1" elevator && set_attr $SCHEDULER none || return 1
 	expect_fallback bp0 none
-	measure bp0 -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		/dev/bp0 || return
+	measure bp0 batches bp0 $N || return
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($2 * N))
 }
 
-make_disks()
-{
-	null_create bp0 && null_create bp1 blocking=1 &&
-	truncate -s 16M "$TMP/file" && loop_create "$TMP/file" &&
-	set_attr "/sys/block/$LOOP/queue/scheduler" none
-}
-
-need_scheduler()
-{
-	modprobe -q mq-deadline 2>/dev/null
-	grep -qw mq-deadline $SCHEDULER ||
-		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
-}
-
-require root knob debugfs profiler trace plug_load taskset null_blk loop
-make_disks || ktap_exit_fail_msg "cannot create the disks"
-require scheduler
+require root knob debugfs counts trace plug_load taskset null_blk loop \
+	deadline
+must null_create bp0
+must null_create bp1 blocking=1
+must truncate -s 16M "$TMP/file"
+must loop_create "$TMP/file"
+set_attr "/sys/block/$LOOP/queue/scheduler" none
 plan 31
 set_attr $SCHEDULER mq-deadline
 check "with an elevator there is nothing to pin" \

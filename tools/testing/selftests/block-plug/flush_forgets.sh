@@ -11,68 +11,40 @@
 . "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
 . "${0%/*}/nvme_lib.sh"
+. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
-# The first group, of several queues, is of 64; what follows, of 32.
-IOS=319
-
-# one_and_many FIRST DISK: one I/O for FIRST, then IOS for DISK; random enough
-# not to merge
-one_and_many()
-{
-	local n=0
-
-	LIST="/dev/$1:0:4096"
-	while [ $n -lt $IOS ]; do
-		LIST="$LIST /dev/$2:$((n * 65536)):4096"
-		n=$((n + 1))
-	done
-}
-
-# groups FIRST DISK LEAST [MOST]: calls of queue_rqs() for all requests
+# groups FIRST SCHEDULER DISK LEAST [MOST]: calls of queue_rqs() for one I/O of
+# the first disk, then 319 of the other; no two merge
 groups()
 {
 	local driver
 
-	driver=$(driver_of "$2")
-	one_and_many "$1" "$2"
+	set_attr "/sys/block/$1/queue/scheduler" "$2" || return
+	driver=$(driver_of "$3")
 	profile_start "${driver}_queue_rqs"
-	# shellcheck disable=SC2086 # a list
-	submit_list $LIST || failed "submit_list: exit $?"
+	submit "$1:0:4k" "$3:64k:4k*319+64k"
 	profile_end
-	expect_count "calls of ${driver}_queue_rqs() for $IOS requests" \
-		"$(profile_hits "${driver}_queue_rqs")" "$3" "${4:-$3}"
+	set_attr "/sys/block/$1/queue/scheduler" none
+	expect_count "calls of queue_rqs() for 319 requests" \
+		"$(profile_hits "${driver}_queue_rqs")" "$4" "${5:-$4}"
 }
 
-elevator()
-{
-	set_attr /sys/block/bp0/queue/scheduler mq-deadline &&
-	groups bp0 "$1" "$2"
-	set_attr /sys/block/bp0/queue/scheduler none
-}
-
-# shellcheck disable=SC2046 # a list
-make_disks()
-{
-	null_create bp0 && null_create bp1 && null_create bp2 || return 1
-	grep -qw mq-deadline /sys/block/bp0/queue/scheduler ||
-		ktap_exit_fail_msg "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
-}
-
-require root profiler null_blk
-command -v submit_list >/dev/null || missing "no program submit_list"
-require
+require root profiler submit_list null_blk deadline
+must null_create bp0
+must null_create bp1
+must null_create bp2
 NVME=$(nvme_if_any)
-# shellcheck disable=SC2086 # one word per disk
-plan $((3 + $(count_words $NVME)))
-make_disks || ktap_exit_fail_msg "cannot create the disks"
-# 64 for the scheduler's sake not in a group, then 8 times 32
-check "a disk with a scheduler, then one without" elevator bp1 8
-check "without a scheduler: all in groups" groups bp1 bp1 10
+plan $((3 + $(count_words "$NVME")))
+# 64, not in a group for the scheduler's sake, then 8 times 32
+check "a disk with a scheduler, then one without" \
+	groups bp0 mq-deadline bp1 8
+check "without a scheduler: all in groups" groups bp1 none bp1 10
 # 1 and 63, in older kernels not in groups, then 8 times 32
-check "two disks: limits of one disk after the flush" groups bp2 bp1 8 10
+check "two disks: limits of one disk after the flush" groups bp2 none bp1 8 10
 for disk in $NVME; do
 	prepare "$disk"
-	check "a disk with a scheduler, then $disk" elevator "$disk" 8
+	check "a disk with a scheduler, then $disk" \
+		groups bp0 mq-deadline "$disk" 8
 done
 finish

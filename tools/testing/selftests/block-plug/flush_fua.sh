@@ -16,20 +16,24 @@ flushes_of()
 	stat_field "$1" 16
 }
 
-# The flushes go past the plug; the writes around them do not. One batch has one
-# fsync at most: flushes that wait at the same time would become one.
+# The flushes go past the plug; the writes around them, which do not merge, do not.
+# A plug has one fsync: flushes that wait at the same time would become one.
 fsyncs()
 {
-	local flushes
+	local flushes n=-1
 
 	set_mode "$1" "$2" || return 1
 	expect_in_force "$1" "$2"
+	load -r write -a seq -z 4m "/dev/$1" || return
 	flushes=$(flushes_of "$1")
-	load -r write -a rand-once -z 4m -s $BATCH -c $BATCH -d $BATCH \
-		--fsync $BATCH -S 3 "/dev/$1" || return
-	expect_count "flushes for 31 fsyncs" \
-		$(($(flushes_of "$1") - flushes)) 31 31
-	load -r verify -a seq -z 4m -S 3 "/dev/$1"
+	while [ $((n += 1)) -lt 32 ]; do
+		submit "$1:$((n * 128))k:4k*16+8k:write" 0:4k:fsync \
+			"$((n * 128 + 4))k:4k*16+8k:write"
+	done
+	expect_count "flushes for 32 fsyncs" \
+		$(($(flushes_of "$1") - flushes)) 32 32
+	cmp -n 4194304 "/dev/$1" /dev/zero ||
+		failed "what was written is not there"
 }
 
 # synced DISK MODE HOW DEPTH: a sync write is one with FUA, or one that a flush
@@ -111,12 +115,11 @@ make_disks()
 	null_create bp1 size=64 memory_backed=1 cache_size=32 fua=1
 }
 
-require root knob debugfs trace plug_load fio null_blk
-make_disks || ktap_exit_fail_msg "cannot create the disks"
+require root knob debugfs trace plug_load submit_list fio null_blk
+must make_disks
 DISKS=$(nvme_if_any)
 MODES=$(modes_of bp0)
-# shellcheck disable=SC2086 # lists
-plan $((3 * (2 + $(count_words $DISKS) * $(count_words $MODES))))
+plan $((3 * (2 + $(count_words "$DISKS") * $(count_words "$MODES"))))
 each_mode bp0 always
 each_mode bp1 always
 for disk in $DISKS; do

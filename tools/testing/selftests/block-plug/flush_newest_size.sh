@@ -9,57 +9,24 @@
 # at the oldest request, and large requests behind a small one were held.
 
 . "${0%/*}/lib.sh"
-. "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/trace_lib.sh"
+. "${0%/*}/load_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
-# A gap between the I/Os, so that none merges.
-STRIDE=$((1024 * 1024))
-
-# ios SIZE COUNT: adds so many to LIST
-ios()
-{
-	local n="$2"
-
-	while [ "$n" -gt 0 ]; do
-		LIST="$LIST /dev/bp0:$((NEXT * STRIDE)):$(($1 * 1024))"
-		NEXT=$((NEXT + 1))
-		n=$((n - 1))
-	done
-}
-
-# groups EXPECTED SIZE COUNT [SIZE COUNT...]: sizes in KiB
+# groups WHAT NUMBER RUN...: of 32 I/Os, which lie too far from each other to merge
 groups()
 {
-	local expected="$1" requests
+	local what="$1" nr="$2"
 
-	shift
-	LIST=
-	NEXT=0
-	while [ $# -gt 0 ]; do
-		ios "$1" "$2"
-		shift 2
-	done
-	requests=$(requests_of bp0)
-	profile_start null_queue_rqs
-	# shellcheck disable=SC2086 # a list
-	submit_list $LIST || failed "submit_list: exit $?"
-	profile_end
-	expect_count "requests for $NEXT I/Os" \
-		$(($(requests_of bp0) - requests)) "$NEXT" "$NEXT"
-	expect_count "calls of queue_rqs() for $NEXT requests" \
-		"$(profile_hits null_queue_rqs)" "$expected" "$expected"
+	shift 2
+	row "$what" "" "REQUESTS=32 HELD_GROUPS=$nr" submit "$@"
 }
 
-require root profiler null_blk
-command -v submit_list >/dev/null || missing "no program submit_list"
-require
+require root counts submit_list null_blk
 plan 6
-null_create bp0 || ktap_exit_fail_msg "cannot create bp0"
-#                                          groups  KiB count...
-check "small ones only: held"		    groups  1  4 32
-check "large ones only: one by one"	    groups 32  128 32
-check "a small one, then large ones"	    groups 31  4 1 128 31
-check "a large one, then small ones"	    groups  2  128 1 4 31
-check "small ones, then large ones"	    groups 16  4 16 128 16
-check "one large one among small ones"	    groups  2  4 16 128 1 4 15
+groups "small ones only: held"	      1 bp0:0:4k*32+1m
+groups "large ones only: one by one" 32 bp0:0:128k*32+1m
+groups "a small one, then large ones" 31 bp0:0:4k 1m:128k*31+1m
+groups "a large one, then small ones" 2 bp0:0:128k 1m:4k*31+1m
+groups "small ones, then large ones" 16 bp0:0:4k*16+1m 16m:128k*16+1m
+groups "one large one among small ones" 2 bp0:0:4k*16+1m 16m:128k 17m:4k*15+1m
 finish

@@ -4,6 +4,7 @@
 # What the tests of the groups that a mode sends out share.
 
 . "${0%/*}/policy_lib.sh"
+. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # mixed_groups DISK OTHER N: sets MIXED to the number of groups in which a plug
@@ -11,8 +12,7 @@
 mixed_groups()
 {
 	set_mode "$1" always && set_mode "$2" always &&
-	measure "$1" -s $BATCH -c $BATCH -d 128 -n $((BATCH * $3)) \
-		"/dev/$1" "/dev/$2" || return
+	measure "$1" batches "$1" "$3" "/dev/$2" || return
 	MIXED=$((HELD_GROUPS ? 2 : 0))
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $((MIXED * $3))
 }
@@ -29,8 +29,7 @@ expect_io()
 		$(($1 - REQUESTS)) $(($1 - REQUESTS))
 	expect_batches "calls of queue_rqs() for $REQUESTS requests" \
 		"$HELD_GROUPS" "$3"
-	expect_count "bios of $1 let to a request that they adjoin" \
-		"$LOOKUPS" $(($4 ? $4 - 3 : 0)) "$4"
+	expect_lookups "$1" $(($4 ? $4 - 3 : 0)) "$4"
 }
 
 # expect_tags DISK I/Os: in plugs of 32, all tags in a batch
@@ -44,7 +43,23 @@ expect_tags()
 	local plugs=$(($2 / BATCH)) words=1 singles=0
 
 	! is_nvme "$1" || { words=4; singles=$((plugs / 2)); }
-	expect_tag_calls $plugs $((words * plugs)) 0 $singles
+	expect_counts "TAG_BATCHES~$plugs:$((words * plugs))" \
+		"TAG_SINGLES~0:$singles"
+}
+
+# random_io DISK [passthrough] N: batches of 4K, as commands of a program or as I/O
+random_io()
+{
+	local ng="/dev/ng${1#nvme}"
+
+	if [ -z "$2" ]; then
+		batches "$1" "$3"
+	elif [ -c "$ng" ]; then
+		fio_plugs io_uring_cmd $BATCH "$ng" "$3" --cmd_type=nvme \
+			--direct=0
+	else
+		skip_case "no $ng"
+	fi
 }
 
 # expect_doorbells IDEAL

@@ -34,7 +34,7 @@ create()
 	for path in /sys/block/dm-*; do
 		[ "$(cat "$path/dm/name")" != $MAP ] || DM=/dev/${path##*/}
 	done
-	wait_for 5 test -b "$DM"
+	wait_for 60 test -b "$DM"
 }
 
 # requests_for DISK MODE [SIZE]: sets REQUESTS to those for 1000 pages
@@ -86,20 +86,18 @@ each_disk()
 	dmsetup remove --noudevsync $MAP
 }
 
-need_dmsetup()
+need_linear()
 {
-	need_program dmsetup
 	modprobe -q dm-mod 2>/dev/null
 	dmsetup targets 2>/dev/null | grep -q '^linear ' ||
 		missing "no device mapper (CONFIG_BLK_DEV_DM)"
 }
 
-require root knob debugfs fio null_blk dmsetup
-null_create bp0 || ktap_exit_fail_msg "cannot create bp0"
+require root knob debugfs fio dmsetup null_blk linear
+must null_create bp0
 at_exit remove_map
 DISKS="bp0 $(nvme_if_any)"
-# shellcheck disable=SC2086 # a list
-plan $((5 * $(count_words $DISKS)))
+plan $((5 * $(count_words "$DISKS")))
 for disk in $DISKS; do
 	[ -d "$NULLB/$disk" ] || prepare "$disk"
 	each_disk "$disk"

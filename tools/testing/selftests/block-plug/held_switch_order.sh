@@ -124,21 +124,11 @@ each_switch()
 }
 
 # One submitter on one queue: what leaves first arrives first.
-make_disks()
-{
-	null_create bp0 submit_queues=1 && pin_static_keys
-}
-
-need_switch_in_plug()
-{
-	need_program switch_in_plug
-}
-
 require root knob debugfs trace plug_load switch_in_plug taskset null_blk
-make_disks || ktap_exit_fail_msg "cannot create the disks"
+must null_create bp0 submit_queues=1
+must pin_static_keys
 DISKS="bp0 $(nvme_if_any)"
-# shellcheck disable=SC2086 # a list
-plan $((14 * $(count_words $DISKS)))
+plan $((14 * $(count_words "$DISKS")))
 for disk in $DISKS; do
 	prepare "$disk"
 	each_switch "$disk"

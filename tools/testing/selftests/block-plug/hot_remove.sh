@@ -12,32 +12,6 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-is_back()
-{
-	local disk
-
-	disk=$(nvme_disk_at "$1")
-	[ -n "$disk" ] && [ -b "/dev/$disk" ] &&
-	[ "$(cat "/sys/class/nvme/$(ctrl_of "$disk")/state")" = live ]
-}
-
-is_gone()
-{
-	[ ! -e "$1" ]
-}
-
-rescan()
-{
-	echo 1 >/sys/bus/pci/rescan
-	wait_for 20 is_back "$1"
-}
-
-remove()
-{
-	echo 1 >"$1/remove"
-	wait_for 20 is_gone "$1"
-}
-
 # Ends by itself when all that is in flight fails.
 load_until_error()
 {
@@ -55,7 +29,7 @@ survives()
 	local device="$1" mode="$2" disk before rc=0
 
 	shift 2
-	is_back "$device" || {
+	nvme_is_back "$device" || {
 		failed "the disk is gone since an earlier case"
 		return
 	}
@@ -63,14 +37,14 @@ survives()
 	prepare "$disk" && set_mode "$disk" "$mode" || return 1
 	before=$(requests_of "$disk")
 	background load_until_error "$@" "/dev/$disk"
-	wait_for 10 io_under_way "$disk" $((before + 1000)) || return 1
-	remove "$device" || return 1
+	wait_for 60 io_under_way "$disk" $((before + 1000)) || return 1
+	remove_device "$device" || return 1
 	wait "$JOB" || rc=$?
 	# 1: failed I/O; 3 would be I/O that never completes
 	expect_count "exit of the load, whose disk was removed" $rc 1 1
 	expect_text "counters of a controller that is gone" \
 		"$(ls -d "$DEBUGFS/nvme_plug/$(ctrl_of "$disk")" 2>/dev/null)" ""
-	rescan "$device" || return 1
+	rescan_pci "$device" || return 1
 	works_anew "$(nvme_disk_at "$device")"
 }
 
@@ -89,7 +63,7 @@ works_anew()
 # nobody has set anything on.
 find_default()
 {
-	remove "$1" && rescan "$1" || return 1
+	remove_device "$1" && rescan_pci "$1" || return 1
 	DEFAULT=$(attr "$(knob "$(nvme_disk_at "$1")")")
 	note "the default is $DEFAULT"
 }
@@ -107,8 +81,7 @@ each_mode()
 
 require root knob debugfs plug_load nvme
 MODES=$(modes_of "${NVME%% *}")
-# shellcheck disable=SC2086 # lists
-plan $(((2 * $(count_words $MODES) + 1) * $(count_words $NVME)))
+plan $(((2 * $(count_words "$MODES") + 1) * $(count_words "$NVME")))
 # Their names change, their places do not.
 for disk in $NVME; do
 	DEVICES="${DEVICES-} $(readlink -f "/sys/block/$disk/device/device")"

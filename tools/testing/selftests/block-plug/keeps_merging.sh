@@ -75,19 +75,13 @@ each_disk()
 	check "$1: submitting 32" as_always "$1" steady_load
 }
 
-# One that splits 32 I/Os in 31 and one, and one that does not.
-make_disks()
-{
-	null_create bp0 submit_queues=1 hw_queue_depth=1023 &&
-	set_attr /sys/block/bp0/queue/max_sectors_kb 124 &&
-	null_create bp1 submit_queues=1 hw_queue_depth=1023
-}
-
 require root knob debugfs plug_load fio taskset null_blk
-make_disks || ktap_exit_fail_msg "cannot create the disks"
+# One that splits 32 I/Os in 31 and one, and one that does not.
+must null_create bp0 submit_queues=1 hw_queue_depth=1023
+must set_attr /sys/block/bp0/queue/max_sectors_kb 124
+must null_create bp1 submit_queues=1 hw_queue_depth=1023
 DISKS="bp0 bp1 $(nvme_if_any)"
-# shellcheck disable=SC2086 # a list
-plan $((3 * $(count_words $DISKS)))
+plan $((3 * $(count_words "$DISKS")))
 for disk in $DISKS; do
 	[ -d "$NULLB/$disk" ] || prepare "$disk"
 	each_disk "$disk"

@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 #
 # Description: queue/plug_policy shows the modes, takes each of their names, and
-# refuses anything else without a change.
+# refuses anything else without a change. A disk without requests, and so without
+# a plug to hold them in, has no such file.
 
 . "${0%/*}/lib.sh"
 . "${0%/*}/policy_lib.sh"
@@ -87,7 +88,7 @@ a_new_disk_has_the_default()
 	null_remove $DISK
 	mkdir $NULLB/$DISK
 	echo 1 >$NULLB/$DISK/power
-	wait_for 5 test -e "$KNOB" || return 1
+	wait_for 60 test -e "$KNOB" || return 1
 	case $(attr "$KNOB") in
 	always | adaptive) ;;
 	*) failed "mode of a new disk: $(attr "$KNOB")" ;;
@@ -95,19 +96,39 @@ a_new_disk_has_the_default()
 	null_remove $DISK
 }
 
+# Opening a node that has no ramdisk yet makes the ramdisk: null_blk has lost its
+# bio mode.
+need_brd()
+{
+	[ -d /sys/block/ram0 ] || modprobe -q brd 2>/dev/null
+	if [ ! -d /sys/block/ram0 ]; then
+		mknod "$TMP/ram0" b 1 0
+		dd if="$TMP/ram0" of=/dev/null bs=4k count=1 2>/dev/null
+	fi
+	[ -d /sys/block/ram0 ] || missing "no ramdisk (CONFIG_BLK_DEV_RAM)"
+}
+
+ramdisk_has_none()
+{
+	[ -e /sys/block/ram0/queue/nomerges ] ||
+		failed "expected a queue directory, there is none"
+	[ ! -e "$(knob ram0)" ] ||
+		failed "expected no $(knob ram0), it says $(cat "$(knob ram0)")"
+	(echo never >"$(knob ram0)") 2>"$TMP/error" &&
+		failed "expected the write to fail, it succeeded"
+	grep -qi -e 'permission denied' -e 'no such file' -e nonexistent \
+		"$TMP/error" ||
+		failed "expected no such file, saw '$(cat "$TMP/error")'"
+}
+
 NEWLINE='
 '
 LONG=$(head -c 4096 /dev/zero | tr '\0' a)
 KNOB=$(knob $DISK)
 
-need_as_nobody()
-{
-	need_program as_nobody
-}
-
-require root knob null_blk as_nobody
-plan 19
-null_create $DISK || ktap_exit_fail_msg "cannot create $DISK"
+require root knob null_blk as_nobody brd
+plan 20
+must null_create $DISK
 
 check "shows the modes, one of them chosen" shows_modes
 check "takes each mode after each other" takes_each_mode
@@ -128,5 +149,6 @@ check "refuses two words" refuses "it is two names" "always never"
 check "refuses 4 KiB of text" refuses "it is too long" "$LONG"
 check "refuses an unprivileged writer" refuses_unprivileged
 check "shows itself to an unprivileged reader" anybody_may_read
+check "a ramdisk has none, and cannot be given one" ramdisk_has_none
 check "a new disk starts with the default" a_new_disk_has_the_default
 finish

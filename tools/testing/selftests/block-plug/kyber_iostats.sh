@@ -16,35 +16,31 @@
 # kyber's last bucket takes all from 1.75 times the target on: 8/4.
 WORST=8
 
-# It looks at them ten times a second. What is wrong for one I/O in a hundred is
-# the worst in each look; a host that is busy elsewhere spoils a few looks.
+# It looks at them ten times a second; what is wrong for one I/O in a hundred is the
+# worst in each look. A host that is busy elsewhere spoils looks, but not often
+# enough to spoil three attempts.
 total_latency()
 {
-	local looks
+	local attempt looks worst
 
 	set_attr /sys/block/bp0/queue/iostats "$1" || return 1
-	trace_start kyber:kyber_latency
-	load -t 3 -s 8 -c 8 -d 8 /dev/bp0
-	trace_end
-	grep -o 'READ total p99 [0-9]*' "$TMP/trace" >"$TMP/seen" || {
-		failed "kyber told no total latency"
-		return
-	}
-	note "p99 buckets: $(sort "$TMP/seen" | uniq -c | tr -s ' \n' ' ')"
-	looks=$(wc -l <"$TMP/seen")
-	expect_count "looks in 3 s" "$looks" 8 31
+	for attempt in 1 2 3; do
+		trace_start kyber:kyber_latency
+		load -t 3 -s 8 -c 8 -d 8 /dev/bp0
+		trace_end
+		looks=$(grep -c 'READ total p99 ' "$TMP/trace")
+		worst=$(grep -c "READ total p99 $WORST/" "$TMP/trace")
+		note "attempt $attempt: $worst of $looks looks saw the worst"
+		[ "$looks" -lt 5 ] || [ "$worst" -gt $((looks / 8)) ] || return 0
+	done
+	expect_count "looks in 3 s" "$looks" 5 31
 	expect_count "looks, of $looks, that saw the worst latency there is" \
-		"$(grep -c " $WORST\$" "$TMP/seen")" 0 $((looks / 8))
-}
-
-make_disk()
-{
-	null_create bp0 || ktap_exit_fail_msg "cannot create bp0"
-	use_kyber bp0
+		"$worst" 0 $((looks / 8))
 }
 
 require root trace plug_load null_blk
-make_disk
+must null_create bp0
+use_kyber bp0
 require
 plan 2
 check "with I/O statistics" total_latency 1

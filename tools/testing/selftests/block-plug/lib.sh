@@ -66,7 +66,13 @@ plan()
 
 count_words()
 {
-	echo $#
+	echo "$*" | wc -w
+}
+
+# must COMMAND...: that without which there is nothing to test
+must()
+{
+	"$@" || ktap_exit_fail_msg "failed: $*"
 }
 
 # check DESCRIPTION COMMAND [ARG...]: one case. It fails if the command returns
@@ -104,9 +110,10 @@ expect_text()
 	[ "$2" = "$3" ] || failed "$1: expected '$3', saw '$2'"
 }
 
-# expect_count WHAT SEEN LEAST MOST
+# expect_count WHAT SEEN LEAST MOST: with BLOCK_PLUG_COUNTS=1 it says what it saw
 expect_count()
 {
+	[ -z "${BLOCK_PLUG_COUNTS-}" ] || note "count $2 of $3 to $4: $1"
 	if [ "$2" -lt "$3" ] || [ "$2" -gt "$4" ]; then
 		if [ "$3" -eq "$4" ]; then
 			failed "$1: expected $3, saw $2"
@@ -139,18 +146,18 @@ need_program()
 	command -v "$1" >/dev/null || missing "no program $1"
 }
 
-need_taskset()
-{
-	need_program taskset
-}
-
 # require WHAT...: skips the test, with all reasons, unless everything is there.
+# What has no function need_WHAT is a program.
 require()
 {
 	local what
 
 	for what; do
-		"need_$what"
+		if command -v "need_$what" >/dev/null; then
+			"need_$what"
+		else
+			need_program "$what"
+		fi
 	done
 	[ -n "$MISSING" ] || return 0
 	ktap_print_header

@@ -3,15 +3,17 @@
 #
 # What is counted of a load, and what to expect of it.
 
-. "${0%/*}/disk_lib.sh"
+. "${0%/*}/null_blk_lib.sh"
 . "${0%/*}/nvme_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
-# measure DISK ARG...: runs plug_load, and sets what came of it:
+# measure DISK COMMAND...: runs it, and sets what came of it:
 # REQUESTS MERGES LOOKUPS  requests, bios merged, bios that might have been:
 #                          that adjoined the newest request, and were let to it
+#                          (nothing, where that cannot be counted)
 # TAG_BATCHES TAG_SINGLES  calls that took several tags, or one
+# TAGS                     that were taken, whether used or not (on null_blk,
+#                          which gives back each alone)
 # HELD_GROUPS              calls of ->queue_rqs()
 # DOORBELLS COMMANDS       as nvme counts them
 measure()
@@ -22,14 +24,18 @@ measure()
 	shift
 	counters_before "$disk"
 	profile_start blk_attempt_plug_merge blk_mq_get_tags blk_mq_get_tag \
-		"${driver}_queue_rqs" "${driver}_queue_rq"
-	load "$@" || rc=$?
+		blk_mq_put_tag "${driver}_queue_rqs"
+	"$@" || rc=$?
 	profile_end
 	counters_after "$disk"
-	# shellcheck disable=SC2034 # for who measures
-	LOOKUPS=$(profile_hits blk_attempt_plug_merge)
+	LOOKUPS=
+	! has_profiler || LOOKUPS=$(profile_hits blk_attempt_plug_merge)
+	# shellcheck disable=SC2034 # likewise
 	TAG_BATCHES=$(profile_hits blk_mq_get_tags)
+	# shellcheck disable=SC2034 # likewise
 	TAG_SINGLES=$(profile_hits blk_mq_get_tag)
+	# shellcheck disable=SC2034 # for who measures
+	TAGS=$(profile_hits blk_mq_put_tag)
 	# shellcheck disable=SC2034 # likewise
 	HELD_GROUPS=$(profile_hits "${driver}_queue_rqs")
 	return $rc
@@ -64,15 +70,57 @@ expect_batches()
 	expect_count "$1" "$2" "$3" $(($3 ? $3 + 3 : 0))
 }
 
-# expect_tag_calls LEAST MOST SINGLES [MOST]: LEAST to MOST of those that take a
-# batch, and so many single tags
-#
-# As in expect_batches(), the timer may cut a batch in two, and leave one I/O
-# alone. nvme passthrough identifies the disk with a single command.
-expect_tag_calls()
+# expect_lookups I/Os LEAST MOST
+expect_lookups()
 {
-	expect_count "calls for a batch of tags" "$TAG_BATCHES" \
-		"$1" $(($2 + 3))
-	expect_count "calls for a single tag" "$TAG_SINGLES" \
-		"$3" $((${4:-$3} + 3))
+	[ -z "$LOOKUPS" ] ||
+		expect_count "bios of $1 let to a request that they adjoin" \
+			"$LOOKUPS" "$2" "$3"
+}
+
+# expect_counts [NAME=LEAST[:MOST]...]: of what measure() has set. With ~ for =, it
+# may be three more: the timer may cut one I/O off, as in expect_batches(), and
+# whoever opens a disk may read.
+expect_counts()
+{
+	local word range seen slack
+
+	for word; do
+		slack=3
+		[ "${word#*=}" = "$word" ] || slack=0
+		range=${word#*[=~]}
+		eval "seen=\$${word%%[=~]*}"
+		expect_count "${word%%[=~]*}" "$seen" \
+			$((${range%:*})) $((${range#*:} + slack))
+	done
+}
+
+# --- a table of loads --------------------------------------------------------
+#
+# row DESCRIPTION "ATTRIBUTE=VALUE..." "COUNTS" COMMAND...: a case:
+# a null_blk bp0 like this, and what is counted of a command, as expect_counts() has
+# it; both may use N
+
+# shellcheck disable=SC2034 # for who measures
+N=50
+
+row()
+{
+	local what="$1"
+
+	shift
+	check "$what" counted_row "$@"
+}
+
+counted_row()
+{
+	local disk="$1" counts="$2"
+
+	shift 2
+	# shellcheck disable=SC2086 # lists
+	null_create bp0 $disk || return
+	measure bp0 "$@" || return
+	null_remove bp0
+	# shellcheck disable=SC2086 # a list
+	expect_counts $counts
 }

@@ -36,7 +36,7 @@ null_create()
 		    max_sectors=2048 "$@" power=1; do
 		echo "${pair#*=}" >"$NULLB/$name/${pair%%=*}" || return 1
 	done
-	wait_for 5 test -b "/dev/$name" && prepare "$name"
+	wait_for 60 test -b "/dev/$name" && prepare "$name"
 }
 
 null_remove()
@@ -44,4 +44,14 @@ null_remove()
 	[ ! -d "$NULLB/$1" ] || rmdir "$NULLB/$1"
 	# The next disk of this name starts anew.
 	forget_attrs "/block/$1/"
+}
+
+# mq-deadline, as some null_blk shows
+need_deadline()
+{
+	modprobe -q mq-deadline 2>/dev/null
+	null_create bpsched || { missing "cannot create a null_blk"; return; }
+	grep -qw mq-deadline /sys/block/bpsched/queue/scheduler ||
+		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
+	null_remove bpsched
 }

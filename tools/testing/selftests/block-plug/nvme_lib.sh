@@ -61,6 +61,37 @@ nvme_state_is()
 	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = "$2" ]
 }
 
+# reset_ctrl CONTROLLER: until it works again
+reset_ctrl()
+{
+	echo 1 >"/sys/class/nvme/$1/reset_controller" ||
+		{ failed "the reset of $1 was refused"; return 1; }
+	wait_for 60 nvme_state_is "$1" live
+}
+
+# remove_device PCI_DEVICE: with the disk
+remove_device()
+{
+	echo 1 >"$1/remove"
+	wait_for 60 test ! -e "$1"
+}
+
+# nvme_is_back PCI_DEVICE, and works
+nvme_is_back()
+{
+	local disk
+
+	disk=$(nvme_disk_at "$1")
+	[ -n "$disk" ] && [ -b "/dev/$disk" ] &&
+		nvme_state_is "$(ctrl_of "$disk")" live
+}
+
+rescan_pci()
+{
+	echo 1 >/sys/bus/pci/rescan
+	wait_for 60 nvme_is_back "$1"
+}
+
 # nvme_disk_at PCI_DEVICE: the name of the disk that is there now, if it is;
 # after a removal that may differ from before
 nvme_disk_at()

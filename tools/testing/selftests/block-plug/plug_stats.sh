@@ -6,31 +6,18 @@
 # with the disk's own statistics and, on nvme, with the trace of its commands.
 
 . "${0%/*}/lib.sh"
-. "${0%/*}/nvme_lib.sh"
 . "${0%/*}/load_lib.sh"
-. "${0%/*}/trace_lib.sh"
+. "${0%/*}/measure_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 
 N=50
 
-# counted DISK ARG...: runs plug_load under the profiler with counting on
+# counted DISK COMMAND...: measure(), with counting on
 counted()
 {
-	local disk="$1" driver rc=0
-
-	driver=$(driver_of "$disk")
-	shift
-	set_attr "$(stats_switch "$disk")" 1 || return 1
-	REQUESTS=$(requests_of "$disk")
-	MERGES=$(merges_of "$disk")
-	stats_start "$disk"
-	profile_start blk_mq_get_tags blk_mq_get_tag "${driver}_queue_rqs" \
-		"${driver}_queue_rq"
-	load "$@" || rc=$?
-	profile_end
-	REQUESTS=$(($(requests_of "$disk") - REQUESTS))
-	MERGES=$(($(merges_of "$disk") - MERGES))
-	return $rc
+	set_attr "$(stats_switch "$1")" 1 || return 1
+	stats_start "$1"
+	measure "$@"
 }
 
 # Whoever opens a disk reads a bit of it, too.
@@ -43,19 +30,16 @@ agrees()
 {
 	local disk="$1"
 
-	shift
-	counted "$disk" "$@" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		"/dev/$disk" || return
+	counted "$disk" batches "$disk" $N -a "$2" || return
 	expect_count "merge_found" "$(stats "$disk" merge_found)" \
 		"$MERGES" "$MERGES"
 	expect_count "merge_tried" "$(stats "$disk" merge_tried)" \
 		$((BATCH * N - N - 8)) $((BATCH * N))
 	expect_count "calls for a tag" "$(stats "$disk" tags_single)" \
-		"$(profile_hits blk_mq_get_tag)" \
-		"$(profile_hits blk_mq_get_tag)"
+		"$TAG_SINGLES" "$TAG_SINGLES"
 	# none for I/Os that merge
 	expect_count "batches of tags" "$(stats "$disk" tag_batches)" \
-		$((MERGES ? 0 : N)) "$(profile_hits blk_mq_get_tags)"
+		$((MERGES ? 0 : N)) "$TAG_BATCHES"
 	expect_count "requests of a flush" "$(stats "$disk" flush_requests)" \
 		$((REQUESTS - 4)) "$REQUESTS"
 	consistent "$disk"
@@ -79,7 +63,7 @@ flushes()
 	local disk="$1" why="$2" nr="$3"
 
 	shift 3
-	counted "$disk" "$@" -n 2048 "/dev/$disk" || return
+	counted "$disk" load "$@" -n 2048 "/dev/$disk" || return
 	expect_count "flush_$why" "$(stats "$disk" "flush_$why")" \
 		$((nr - 8)) $((nr + 8))
 	consistent "$disk"
@@ -92,8 +76,7 @@ flushes_two_disks()
 
 	null_create bptwo && set_attr "$(stats_switch bptwo)" 1 || return 1
 	stats_start bptwo
-	counted "$1" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		"/dev/$1" /dev/bptwo || return
+	counted "$1" batches "$1" $N /dev/bptwo || return
 	for disk in "$1" bptwo; do
 		expect_near "flushes of $disk" $N "$(stats_flushes "$disk")"
 		expect_near "requests of $disk" $((BATCH * N / 2)) \
@@ -108,8 +91,7 @@ batches_tags()
 	local PIN="taskset 1"
 
 	load -s $BATCH -c $BATCH -d 128 -n $BATCH "/dev/$1" || return
-	counted "$1" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		"/dev/$1" || return
+	counted "$1" batches "$1" $N || return
 	expect_near "tags of batches" $((BATCH * N)) \
 		"$(stats "$1" tags_batched)"
 	expect_count "all batches refused" "$(stats_no_batch "$1")" 0 5
@@ -124,7 +106,7 @@ why_no_batch()
 	shift
 	null_create bpwhy "$@" || return 1
 	trace_start blk_plug_stat:blk_plug_stat_no_batch
-	counted bpwhy -s $BATCH -c $BATCH -d 32 -n $((BATCH * N)) \
+	counted bpwhy load -s $BATCH -c $BATCH -d 32 -n $((BATCH * N)) \
 		/dev/bpwhy || return
 	trace_end
 	refused=$(stats bpwhy "no_batch_$reason")
@@ -140,7 +122,7 @@ why_no_batch()
 # I/Os one at a time ask for no batch, and so are refused none.
 wants_no_batch()
 {
-	counted "$1" -e libaio -s 1 -c 1 -d 1 -n $N "/dev/$1" || return
+	counted "$1" fio_plugs libaio 1 "/dev/$1" $N || return
 	expect_count "tags of batches" "$(stats "$1" tags_batched)" 0 0
 	expect_near "tags alone" $N "$(stats "$1" tags_single)"
 	expect_count "all batches refused" "$(stats_no_batch "$1")" 0 0
@@ -154,7 +136,7 @@ shared_by_two()
 	for disk in bpsh1 bpsh2; do
 		null_create $disk shared_tags=1 || return 1
 	done
-	counted bpsh1 -s $BATCH -c $BATCH -d 64 -n $((BATCH * N)) \
+	counted bpsh1 load -s $BATCH -c $BATCH -d 64 -n $((BATCH * N)) \
 		/dev/bpsh1 || return
 	expect_count "batches refused for the depth" \
 		"$(stats bpsh1 no_batch_depth)" 0 0
@@ -188,33 +170,27 @@ refuses()
 # nvme counts commands as its own trace does, and doorbells.
 doorbells_agree()
 {
-	local bells commands
+	local traced
 
 	[ -e "$DEBUGFS/nvme_plug" ] || {
 		skip_case "no $DEBUGFS/nvme_plug"
 		return
 	}
 	trace_start nvme:nvme_setup_cmd
-	bells=$(doorbells_of "$1" doorbells)
-	commands=$(doorbells_of "$1" commands)
-	counted "$1" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		"/dev/$1" || return
+	counted "$1" batches "$1" $N || return
 	trace_end
-	bells=$(($(doorbells_of "$1" doorbells) - bells))
-	commands=$(($(doorbells_of "$1" commands) - commands))
-	expect_count "commands for those of nvme's trace" "$commands" \
-		"$(grep -c "nvme_setup_cmd:.*disk=$1" "$TMP/trace")" \
-		"$(grep -c "nvme_setup_cmd:.*disk=$1" "$TMP/trace")"
-	expect_count "doorbells for queue_rqs() and queue_rq()" "$bells" 1 \
-		$(($(profile_hits nvme_queue_rqs) +
-		   $(profile_hits nvme_queue_rq)))
+	traced=$(grep -c "nvme_setup_cmd:.*disk=$1" "$TMP/trace")
+	expect_count "commands for those of nvme's trace" "$COMMANDS" \
+		"$traced" "$traced"
+	expect_count "doorbells for queue_rqs()" "$DOORBELLS" 1 \
+		$((HELD_GROUPS + 8))
 	trace_stop
 }
 
 common()
 {
-	check "$1: random 4K agrees with the profiler" agrees "$1" -a rand
-	check "$1: sequential 4K agrees with the profiler" agrees "$1" -a seq
+	check "$1: random 4K agrees with the profiler" agrees "$1" rand
+	check "$1: sequential 4K agrees with the profiler" agrees "$1" seq
 	check "$1: all tags are taken at once" batches_tags "$1"
 	check "$1: one at a time wants no batch" wants_no_batch "$1"
 	check "$1: a full plug is flushed" \
@@ -228,11 +204,10 @@ common()
 	check "$1: what is not 0 or 1 is refused" refuses "$1"
 }
 
-require root debugfs plug_stats profiler trace plug_load \
+require root debugfs plug_stats profiler trace plug_load fio \
 	taskset null_blk
 NVME=$(nvme_if_any)
-# shellcheck disable=SC2086 # a list
-plan $((10 + 2 + 11 * $(count_words $NVME)))
+plan $((10 + 2 + 11 * $(count_words "$NVME")))
 null_create bpstat
 common bpstat
 check "a map of four tags is why there is no batch" \

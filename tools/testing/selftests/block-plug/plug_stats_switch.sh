@@ -45,7 +45,7 @@ start()
 	FIRST=$JOB
 	background toggle_until_stop "$(stats_switch "$1")"
 	stats_start "$1"
-	wait_for 10 io_is_counted "$1"
+	wait_for 60 io_is_counted "$1"
 }
 
 io_is_counted()
@@ -151,41 +151,33 @@ off_for_one()
 
 resets()
 {
-	local n=0 ctrl
+	local ctrl
 
 	ctrl=$(ctrl_of "$1")
-	start "$1" || return 1
-	while [ $n -lt 3 ]; do
-		echo 1 >"/sys/class/nvme/$ctrl/reset_controller" ||
-			failed "reset $n of $ctrl was refused"
-		wait_for 20 nvme_state_is "$ctrl" live || return 1
-		n=$((n + 1))
-	done
+	start "$1" && reset_ctrl "$ctrl" && reset_ctrl "$ctrl" &&
+		reset_ctrl "$ctrl" || return
 	stop
 	counts "$1"
 }
 
 hot_removal()
 {
-	local device
+	local device disk
 
 	device=$(readlink -f "/sys/block/$1/device/device")
-	start "$1" || return 1
-	echo 1 >"$device/remove"
+	start "$1" && remove_device "$device" || return
 	stop goes
-	wait_for 20 test ! -e "$DEBUGFS/block/$1" || return 1
-	echo 1 >/sys/bus/pci/rescan
-	wait_for 20 test -e "$(stats_switch "$1")" || return 1
-	prepare "$1"
+	rescan_pci "$device" || return
+	disk=$(nvme_disk_at "$device")
+	prepare "$disk"
 	expect_text "switch of the disk that came back" \
-		"$(cat "$(stats_switch "$1")")" 0
-	counts "$1"
+		"$(cat "$(stats_switch "$disk")")" 0
+	counts "$disk"
 }
 
 require root debugfs plug_stats plug_load taskset null_blk
 NVME=$(nvme_if_any)
-# shellcheck disable=SC2086 # a list
-plan $((5 + 2 * $(count_words $NVME)))
+plan $((5 + 2 * $(count_words "$NVME")))
 null_create bpsw irqmode=1
 check "the number of hardware queues changes" \
 	with_two_cpus changes_hw_queues

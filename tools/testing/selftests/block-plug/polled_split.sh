@@ -17,7 +17,7 @@
 . "${0%/*}/trace_lib.sh"
 
 DISK=bp0
-N=512
+PLUGS=16
 
 need_ext4()
 {
@@ -30,10 +30,13 @@ need_ext4()
 # softirq handler, which polling does without.
 every_other()
 {
+	local n=0
+
 	REQUESTS=$(requests_of $DISK)
 	profile_start null_complete_rq
-	load -P -F -b 4k -2 "$1" -p 1 -s $BATCH -c $BATCH -d $BATCH -w -n $N \
-		"$TMP/mnt/file" || failed "the load failed"
+	while [ $((n += 1)) -le $PLUGS ]; do
+		submit -P "$TMP/mnt/file:0:4k*16+1m,512k:$1*16+1m"
+	done
 	profile_end
 	OTHER=$(profile_hits null_complete_rq)
 	POLLED=$(($(requests_of $DISK) - REQUESTS - OTHER))
@@ -43,7 +46,7 @@ every_other()
 stays_polled()
 {
 	every_other 8k
-	expect_count "polled requests" $POLLED $N $N
+	expect_count "polled requests" $POLLED $((32 * PLUGS)) $((32 * PLUGS))
 	expect_count "other requests" "$OTHER" 0 0
 }
 
@@ -51,8 +54,8 @@ stays_polled()
 is_not_polled()
 {
 	every_other 64k
-	expect_count "polled requests" $POLLED $((N / 2)) $((N / 2))
-	[ "$OTHER" -ge $((N / 2)) ] ||
+	expect_count "polled requests" $POLLED $((16 * PLUGS)) $((16 * PLUGS))
+	[ "$OTHER" -ge $((16 * PLUGS)) ] ||
 		failed "only $OTHER requests are not polled"
 }
 
@@ -68,9 +71,7 @@ make_file()
 	set_attr "/sys/block/$DISK/queue/max_sectors_kb" 16
 }
 
-require root profiler plug_load null_blk ext4
-command -v mke2fs >/dev/null || missing "no program mke2fs"
-require
+require root profiler submit_list mke2fs null_blk ext4
 make_file || ktap_exit_fail_msg "cannot make a file to read"
 plan 2
 check "what need not be split is polled" stays_polled

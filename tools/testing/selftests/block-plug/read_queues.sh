@@ -24,13 +24,6 @@ need_write_queues()
 		missing "no trace event nvme:nvme_setup_cmd"
 }
 
-# The number of queues changes when the controller is reset.
-reset()
-{
-	echo 1 >"/sys/class/nvme/$1/reset_controller" &&
-		wait_for 20 nvme_state_is "$1" live
-}
-
 # qids OPERATION: of the commands seen
 qids()
 {
@@ -58,9 +51,9 @@ require root trace plug_load nvme write_queues
 DISK=${NVME%% *}
 CTRL=${DISK%n[0-9]*}
 plan 1
-# With the parameter's old value
-at_exit reset "$CTRL"
-{ set_attr $PARAM 1 && reset "$CTRL"; } ||
+# The number of queues changes with a reset: at the end, with the old value.
+at_exit reset_ctrl "$CTRL"
+{ set_attr $PARAM 1 && reset_ctrl "$CTRL"; } ||
 	ktap_exit_fail_msg "no queues for writes"
 check "reads and writes in one plug" apart "$DISK"
 finish

@@ -30,12 +30,8 @@ reset_often()
 
 	while [ $n -lt $RESETS ]; do
 		seed=$(cat "$TMP/seed" 2>/dev/null)
-		echo 1 >"/sys/class/nvme/$ctrl/reset_controller" || {
-			failed "reset $n of $ctrl was refused"
-			return
-		}
-		wait_for 20 nvme_state_is "$ctrl" live || return
-		wait_for 20 wrote_since "$seed" || return
+		reset_ctrl "$ctrl" || return
+		wait_for 60 wrote_since "$seed" || return
 		n=$((n + 1))
 	done
 }
@@ -77,20 +73,16 @@ survives()
 # The mode does not only look the same, and the counters go on.
 still_in_force()
 {
-	set_mode "$1" never || return 1
-	echo 1 >"/sys/class/nvme/$(ctrl_of "$1")/reset_controller"
-	wait_for 20 nvme_state_is "$(ctrl_of "$1")" live || return 1
-	measure "$1" -s $BATCH -c $BATCH -n 640 "/dev/$1" || return
-	expect_count "calls of queue_rqs()" "$HELD_GROUPS" 0 0
-	expect_count "commands" "$COMMANDS" 640 640
+	set_mode "$1" never && reset_ctrl "$(ctrl_of "$1")" &&
+	measure "$1" batches "$1" 20 || return
+	expect_counts HELD_GROUPS=0 COMMANDS=640
 	expect_doorbells 640
 	expect_text "lines of doorbells for queue 1" "$(grep -c '^queue 1 ' \
 		"$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells")" 1
 }
 
 require root knob debugfs profiler plug_load nvme
-# shellcheck disable=SC2046,SC2086 # lists
-plan $((($(count_words $(modes_of "${NVME%% *}")) + 1) * $(count_words $NVME)))
+plan $((($(count_words "$(modes_of "${NVME%% *}")") + 1) * $(count_words "$NVME")))
 for disk in $NVME; do
 	prepare "$disk"
 	for mode in $(modes_of "$disk"); do

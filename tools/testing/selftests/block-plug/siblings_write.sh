@@ -12,7 +12,7 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-SECONDS_EACH=10
+SECONDS_EACH=4
 
 # turns NAME FILE=VALUE...: writes these in turn; says how often, and how many
 # of them failed
@@ -96,13 +96,6 @@ modes()
 	together $turns
 }
 
-need_scheduler()
-{
-	modprobe -q mq-deadline 2>/dev/null
-	grep -qw mq-deadline /sys/block/bpsib1/queue/scheduler ||
-		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
-}
-
 # The set of tags outlives the disks: it gets its size back.
 make_disks()
 {
@@ -112,9 +105,8 @@ make_disks()
 	set_attr $file "$(attr $file)"
 }
 
-require root knob debugfs plug_load null_blk
-make_disks || ktap_exit_fail_msg "cannot create the disks"
-require scheduler
+require root knob debugfs plug_load null_blk deadline
+must make_disks
 plan 3
 check "a disk alone" together
 check "with plug_stats_enabled of another" counting

@@ -7,6 +7,22 @@
 TRACEFS=/sys/kernel/tracing
 
 # --- calls of functions ----------------------------------------------------
+#
+# The function profiler counts them. Where a kernel has none, as User Mode Linux,
+# the plug statistics count some of the same, as plug_stats.sh tests: need_counts
+# is for who asks for no others.
+
+need_counts()
+{
+	if has_profiler || [ ! -d "$TRACEFS/events/blk_plug_stat" ]; then
+		need_profiler
+	fi
+}
+
+has_profiler()
+{
+	[ -e "$TRACEFS/function_profile_enabled" ]
+}
 
 need_profiler()
 {
@@ -24,6 +40,7 @@ need_profiler()
 # profile_start FUNCTION...: counts their calls from now on
 profile_start()
 {
+	has_profiler || { stats_count 1; stats_now >"$TMP/before"; return; }
 	[ "$(cat "$TMP/profiling" 2>/dev/null)" = "$*" ] || profile_filter "$@"
 	# Switching on is what sets the counts to 0.
 	echo 1 >"$TRACEFS/function_profile_enabled"
@@ -47,6 +64,7 @@ profile_filter()
 # profile_end: the counts stand still; profile_hits tells them
 profile_end()
 {
+	has_profiler || { stats_profile; return; }
 	echo 0 >"$TRACEFS/function_profile_enabled"
 	cat "$TRACEFS"/trace_stat/function* >"$TMP/profile"
 }
@@ -60,6 +78,38 @@ profile_stop()
 {
 	echo 0 >"$TRACEFS/function_profile_enabled"
 	echo >"$TRACEFS/set_ftrace_filter"
+}
+
+# stats_count 1|0: switches the counting of all disks on or off
+stats_count()
+{
+	local file
+
+	for file in "$DEBUGFS"/block/*/plug_stats_enabled; do
+		echo "$1" >"$file"
+	done
+}
+
+stats_now()
+{
+	cat "$DEBUGFS"/block/*/hctx*/plug_stats
+}
+
+# The profile that the statistics make.
+stats_profile()
+{
+	stats_count 0
+	stats_now | awk '
+		{ nr[$1] += FILENAME == "-" ? $2 : -$2 }
+		END {
+			flushes = nr["flush_full"] + nr["flush_policy"] + \
+				nr["flush_finish"] + nr["flush_schedule"]
+			print "blk_mq_get_tags", nr["tag_batches"]
+			print "blk_mq_get_tag", nr["tags_single"]
+			print "blk_mq_put_tag", \
+				nr["tags_single"] + nr["tags_batched"]
+			print "null_queue_rqs", flushes
+		}' "$TMP/before" - >"$TMP/profile"
 }
 
 # --- trace events ----------------------------------------------------------

@@ -21,8 +21,7 @@ counts()
 
 	set_fresh bp0 "$1" && set_fresh bp1 "$2" || return 1
 	other=$(requests_of bp1)
-	measure bp0 -a "$3" -s $BATCH -c $BATCH -d 128 -n $((BATCH * N)) \
-		/dev/bp0 /dev/bp1 || return
+	measure bp0 batches bp0 $N -a "$3" /dev/bp1 || return
 	expect_requests "$1" "$REQUESTS" "$4"
 	expect_requests "$2" $(($(requests_of bp1) - other)) "$5"
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($6 * N))
@@ -55,9 +54,9 @@ make_disks()
 	null_create bp2 memory_backed=1 size=32
 }
 
-require root knob debugfs profiler plug_load null_blk
+require root knob debugfs counts plug_load null_blk
 plan 25
-make_disks || ktap_exit_fail_msg "cannot create the disks"
+must make_disks
 NVME=$(nvme_if_any)
 NVME=${NVME%% *}
 [ -z "$NVME" ] || prepare "$NVME"

@@ -12,8 +12,6 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
-N=100
-
 need_wbt()
 {
 	null_create bp0 || { missing "cannot create a null_blk"; return; }
@@ -23,14 +21,15 @@ need_wbt()
 
 calls()
 {
-	REQUESTS=$(requests_of bp0)
+	local requests
+
+	requests=$(requests_of bp0)
 	profile_start __rq_qos_done
-	load -a seq -s $BATCH -c $BATCH -d $BATCH -n $((BATCH * N)) /dev/bp0 ||
-		return
+	plugs $BATCH bp0 100 -a seq || return
 	profile_end
-	REQUESTS=$(($(requests_of bp0) - REQUESTS))
-	expect_count "calls of rq_qos_done() for $REQUESTS requests" \
-		"$(profile_hits __rq_qos_done)" "$REQUESTS" "$REQUESTS"
+	requests=$(($(requests_of bp0) - requests))
+	expect_count "calls of rq_qos_done() for $requests requests" \
+		"$(profile_hits __rq_qos_done)" "$requests" "$requests"
 }
 
 require root profiler plug_load null_blk wbt

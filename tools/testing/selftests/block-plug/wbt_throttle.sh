@@ -50,6 +50,21 @@ set_wbt()
 	set_attr "$file" "$2"
 }
 
+# both_kinds DISK OPTION: through the page cache, and past it by libaio, whose
+# requests are allocated in batches: where io_uring gets no tag at once, it tries
+# again, and wbt is asked twice.
+both_kinds()
+{
+	local what="--filename=/dev/$1 --rw=randwrite --bs=4k --verify=crc32c
+		    --verify_fatal=1 --randseed=$SEED $2"
+
+	# shellcheck disable=SC2086 # a list of options
+	fio_quiet $what --size=4m --ioengine=io_uring --iodepth=64 \
+		--iodepth_batch_submit=$BATCH --fsync=256 &&
+	fio_quiet $what --size=1m --offset=4m --ioengine=libaio --direct=1 \
+		--iodepth=16 --iodepth_batch_submit=16
+}
+
 # writes DISK MODE LATENCY: 0 us switches throttling off, 1 is never met
 writes()
 {
@@ -57,23 +72,17 @@ writes()
 	set_fresh "$1" "$2" &&
 	set_wbt "$1" "$3" || return 1
 	trace_writes
-	load -B -r write -a rand-once -z 4m -s $BATCH -d 64 --fsync 256 \
-		-S $SEED "/dev/$1" &&
-	load -e libaio -r write -a rand-once -o 4m -z 1m -s 16 -c 16 -d 16 \
-		-S $SEED "/dev/$1" || return
+	both_kinds "$1" --do_verify=0 || return
 	trace_end
 	set_attr "$TRACEFS/current_tracer" nop
-	if is_nvme "$1"; then
-		load -r verify -a seq -z 4m -S $SEED "/dev/$1" &&
-		load -r verify -a seq -o 4m -z 1m -S $SEED "/dev/$1" || return
-	fi
+	! is_nvme "$1" || both_kinds "$1" --verify_only || return
 	expect_every_request "$1"
 	if [ "$3" -eq 0 ]; then
 		[ "$2" != always ] || expect_held $((LIMIT + 1)) $BATCH
 		return
 	fi
 	expect_held 0 $LIMIT
-	wait_for 5 wbt_idle "$1" ||
+	wait_for 60 wbt_idle "$1" ||
 		failed "wbt counts $(in_flight_of "$1") requests in flight"
 }
 
@@ -87,9 +96,7 @@ expect_held()
 	expect_count "requests that a plug held" "${most:-0}" "$1" "$2"
 }
 
-# Whether it throttles them or not, wbt is asked about buffered writes, and
-# about direct ones, whose requests were allocated in batches. These are libaio's:
-# where io_uring gets no tag at once, it tries again, and wbt is asked twice.
+# Whether it throttles them or not, wbt is asked about all.
 expect_every_request()
 {
 	local requests
@@ -115,12 +122,11 @@ make_disks()
 }
 
 SEED=0
-require root knob debugfs trace profiler plug_load null_blk wbt
-make_disks || ktap_exit_fail_msg "cannot create the disks"
+require root knob debugfs trace profiler fio null_blk wbt
+must make_disks
 DISKS="bp0 $(nvme_if_any)"
 MODES=$(modes_of bp0)
-# shellcheck disable=SC2046,SC2086 # lists
-plan $((2 * $(count_words $DISKS) * $(count_words $MODES)))
+plan $((2 * $(count_words "$DISKS") * $(count_words "$MODES")))
 for disk in $DISKS; do
 	prepare "$disk"
 	set_attr "/sys/block/$disk/queue/nr_requests" $TAGS

@@ -61,8 +61,7 @@ need_zoned()
 require root knob debugfs null_blk zoned fio
 make_disk always || ktap_exit_fail_msg "cannot create a zoned null_blk"
 MODES=$(modes_of $DISK)
-# shellcheck disable=SC2086 # a list
-plan $((3 * $(count_words $MODES) + 1))
+plan $((3 * $(count_words "$MODES") + 1))
 dd if=/dev/urandom of="$TMP/data" bs=1M count=$MB 2>/dev/null
 for mode in $MODES; do
 	check "$mode: writeback is in order" writeback "$mode"
