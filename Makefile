@@ -112,13 +112,13 @@ sim: setup tree
 		$(if $(CONFIGS),--configs '$(CONFIGS)') \
 		$(if $(filter-out 0,$(ABLATE)),--ablate)
 
-#:   audit     what plugs batch, unpatched and patched, case by case
+#:   audit     what plugs batch, unpatched and patched, case by case; 15 minutes
 audit: kernel
 	@python3 -m scripts.audit
 
-#:   tags      who waits for tags, unpatched and patched; half an hour
+#:   tags      who waits for tags, unpatched and patched
 tags: kernel
-	@python3 -m lab.bench.tags
+	@python3 -m scripts.audit --waits
 
 #:   figures   what each section buys, for covers and documents
 #:               SECTIONS="a b"  of the series (default: all)

@@ -5,6 +5,7 @@ emulated NVMe disk that they may destroy."""
 import argparse
 import glob
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -16,18 +17,17 @@ from scripts import kernel
 from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "selftest")
-INSTALL = os.path.join(OUT, "install")
 SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)
 SLOW = 4        # times as long takes the kernel with KASAN and lockdep
-# What fits a kernel that is a process: others need NVMe, a second CPU, or the
-# function profiler, which User Mode Linux does not have.
-UML_TESTS = ["adaptive_forgets", "adaptive_learns", "held_switch_order",
-             "keeps_merging", "knob_values", "kyber_iostats",
-             "merges_as_always", "polled_two", "several_queues_merge",
-             "tags_hoarded"]
+TEST_SECONDS = 600
+BOOT = 60       # seconds that a guest may be mute besides
+# What User Mode Linux does not have, as tests require it, and what some tests leave
+# out where it is missing.
+NOT_IN_UML = re.compile(r"^require .*\b(profiler|nvme)\b", re.M)
+LEFT_OUT = re.compile(r"\b(nvme_if_any|with_two_cpus|nproc|has_profiler)\b")
 # What run_kselftest.sh wants to find on a machine. Its prefix.pl passes on each
 # line at once, as sed does not: a test may end the guest.
-JOB = """export BLOCK_PLUG_DEVS=%s PATH=/usr/bin:/bin
+JOB = """export BLOCK_PLUG_DEVS=%s PATH=/usr/bin:/bin BLOCK_PLUG_COUNTS=%s
 ln -s /proc/self/fd/1 /dev/stdout
 ln -s /bin/env /usr/bin/env
 cat >/usr/bin/perl <<'END'
@@ -43,38 +43,38 @@ chmod 755 /usr/bin/perl
 HEAD = "selftests: block-plug: "
 
 
-def made_by():
+def made_by(out):
     """make's arguments for another processor than the host's, whose programs
     must not be taken for these."""
     if not arch.IS_ARM64:
         return []
     return [*arch.MAKE, "CC=" + " ".join(arch.gcc()),
-            "O=" + os.path.join(OUT, "build")]
+            "O=" + os.path.join(out, "build")]
 
 
-def install(tree):
-    """make install of the kselftests, from the tree alone."""
+def install(tree, out):
+    """make install of the kselftests, from the tree alone, for a guest that has its
+    files there; the names of the tests."""
+    where = os.path.join(out, "install")
     if not os.path.exists(os.path.join(tree, SUITE, "Makefile")):
         raise guest.GuestError("%s is not in this section" % SUITE)
-    shutil.rmtree(INSTALL, ignore_errors=True)
+    shutil.rmtree(where, ignore_errors=True)
     said = kernel.quiet(
         ["make", "-s", "-C", os.path.join(tree, "tools/testing/selftests"),
-         "TARGETS=block-plug", "INSTALL_PATH=" + INSTALL, *made_by(),
+         "TARGETS=block-plug", "INSTALL_PATH=" + where, *made_by(out),
          "install"],
         "kselftest install")
-    listed = os.path.join(INSTALL, "kselftest-list.txt")
+    listed = os.path.join(where, "kselftest-list.txt")
     if not os.path.exists(listed):
         raise guest.GuestError("kselftest install listed no test: " + said)
     with open(listed, encoding="ascii") as lines:
         return [line.strip().split(":", 1)[1] for line in lines if ":" in line]
 
 
-def timeout():
-    """Seconds for one test, as the kselftests' own runner has it."""
-    with open(os.path.join(kernel.SELFTESTS, "settings"),
-              encoding="ascii") as settings:
-        return int(dict(line.strip().split("=") for line in settings)
-                   ["timeout"])
+def limit(variant):
+    """Seconds for one test: on a machine that does nothing else, none takes a
+    sixth of it."""
+    return TEST_SECONDS * (SLOW if variant == "debug" else 1)
 
 
 def choose(tests, wanted):
@@ -87,6 +87,22 @@ def choose(tests, wanted):
     return names or tests
 
 
+def source(test):
+    """Of one test, whose lines may be continued."""
+    with open(os.path.join(kernel.SELFTESTS, test), encoding="ascii") as file:
+        return file.read().replace("\\\n", " ")
+
+
+def fit(tests, uml):
+    """Those that can run in a kernel that is a process, or else those of which it
+    would leave something out."""
+    fitting = [test for test in tests if not NOT_IN_UML.search(source(test))]
+    if uml:
+        return fitting
+    return [test for test in tests
+            if test not in fitting or LEFT_OUT.search(source(test))]
+
+
 def help_text():
     """All tests, each with what it is for."""
     tests = set(glob.glob(kernel.SELFTESTS + "/*.sh"))
@@ -96,16 +112,14 @@ def help_text():
                             subsequent_indent="    ")
 
 
-def settings(variant):
+def settings(variant, out):
     """Of the guest that the tests need."""
-    os.makedirs(OUT, exist_ok=True)
     if variant == kernel.UML:
-        return {"out": os.path.join(OUT, variant), "disks": ()}
-    disk = os.path.join(OUT, "disk.img")
+        return {"out": out, "disks": ()}
+    disk = os.path.join(out, "disk.img")
     if os.path.exists(disk):
         os.unlink(disk)
-    return {"out": os.path.join(OUT, variant),
-            "disks": ("file:%s:256m" % disk,),
+    return {"out": out, "disks": ("file:%s:256m" % disk,),
             "accel": os.environ.get("ACCEL") or "auto"}
 
 
@@ -118,21 +132,19 @@ def programs():
 
 
 def arguments(variant, tests):
-    """Of run_kselftest.sh, which reads the timeout from `settings`."""
-    words = ["-t block-plug:" + test for test in tests]
-    if variant == "debug":
-        words.append("-o %d" % (SLOW * timeout()))
-    return " ".join(words)
+    """Of run_kselftest.sh, which limits the time of each test."""
+    return " ".join(["-t block-plug:" + test for test in tests]
+                    + ["-o %d" % limit(variant)])
 
 
-def run(variant, tests):
+def run(variant, out, tests, counts="", **how):
     """Boot with a job that runs the tests; the boot.Result."""
     disk = "" if variant == kernel.UML else "/dev/nvme0n1"
     return guest.run(
-        variant, job=JOB % (disk, arguments(variant, tests)), name="selftests",
-        files=(INSTALL + ":/kselftest", *programs()),
-        timeout=300 * (SLOW if variant == "debug" else 1),
-        **settings(variant))
+        variant, job=JOB % (disk, counts, arguments(variant, tests)),
+        files=(os.path.join(out, "install") + ":/kselftest", *programs()),
+        **{"name": "selftests", **settings(variant, out),
+           "timeout": BOOT + limit(variant), **how})
 
 
 def report_test(report, test, lines, status, end):
@@ -156,8 +168,9 @@ def skip_reason(lines):
     return "no reason given"
 
 
-def report_all(report, tests, lines):
-    """Split what run_kselftest.sh said by test."""
+def by_test(lines):
+    """{test: what it said}, {test: (status, line) of its end}, of what
+    run_kselftest.sh said."""
     seen, ends, current = {}, {}, []
     for line in lines:
         result = tap.parse(line)
@@ -167,6 +180,12 @@ def report_all(report, tests, lines):
             current = seen.setdefault(line[len("# " + HEAD):], [])
         else:
             current.append(line.removeprefix("# "))
+    return seen, ends
+
+
+def report_all(report, tests, lines):
+    """All tests."""
+    seen, ends = by_test(lines)
     for test in tests:
         said = seen.get(test, [])
         for line in said:
@@ -175,10 +194,11 @@ def report_all(report, tests, lines):
         report_test(report, test, said, *ends.get(test, ("fail", "no end")))
 
 
-def shell(variant):
+def shell(variant, out):
     """A prompt in the guest, with the disk attached."""
+    os.makedirs(out, exist_ok=True)
     result = guest.run(variant, job="", interactive=True, name="shell",
-                       **settings(variant))
+                       **settings(variant, out))
     if result.status == "fail":
         sys.exit("shell: " + result.reason)
 
@@ -187,6 +207,8 @@ def choose_kernel(args):
     """The variant of kernel.py."""
     if args.uml:
         return kernel.UML
+    if args.base:
+        return "base"
     if args.section:
         return kernel.add_stack(args.section)
     return "debug" if args.debug else "patched"
@@ -198,9 +220,15 @@ def main():
     kernels = parser.add_mutually_exclusive_group()
     kernels.add_argument("--debug", action="store_true",
                          help="KASAN, lockdep and DEBUG_ATOMIC_SLEEP")
+    kernels.add_argument("--base", action="store_true",
+                         help="the unpatched kernel: what reproduces a defect "
+                         "must fail")
     kernels.add_argument("--uml", action="store_true",
                          help="in a kernel that is a process of this machine; "
                          "default: the tests that fit it")
+    kernels.add_argument("--not-uml", action="store_true",
+                         help="only the tests of which --uml leaves something "
+                         "out, for want of NVMe, a second CPU or the profiler")
     kernels.add_argument("--section", help="its tests and its kernel, with no "
                          "more of the series than its cover names")
     parser.add_argument("--shell", action="store_true", help="just a prompt")
@@ -212,17 +240,20 @@ def main():
         return
     with common.program("selftest", *guest.ERRORS):
         variant = choose_kernel(args)
+        out = os.path.join(OUT, variant)
         kernel.ensure_tree(variant)
         # what is refused is refused before a build
         tests = [] if args.shell else choose(
-            install(kernel.VARIANTS[variant][0]),
-            args.tests or UML_TESTS * args.uml)
+            install(kernel.TREE if args.base else
+                    kernel.VARIANTS[variant][0], out), args.tests)
+        if (args.uml or args.not_uml) and not args.tests:
+            tests = fit(tests, args.uml)
         if variant == kernel.UML or args.section:
             kernel.build(variant)
         if args.shell:
-            shell(variant)
+            shell(variant, out)
             return
-        result = run(variant, tests)
+        result = run(variant, out, tests)
     report = tap.Report()
     report_all(report, tests, result.lines)
     report.check(result.ok, "the guest saw no warning, hang or crash",

@@ -115,7 +115,8 @@ class Kselftests(unittest.TestCase):
     def test_arguments(self):
         """Tests by name; more time for the slow kernel alone."""
         self.assertEqual(selftest.arguments("patched", ["a.sh", "b.sh"]),
-                         "-t block-plug:a.sh -t block-plug:b.sh")
-        with mock.patch.object(selftest, "timeout", lambda: 7):
+                         "-t block-plug:a.sh -t block-plug:b.sh -o %d"
+                         % selftest.TEST_SECONDS)
+        with mock.patch.object(selftest, "TEST_SECONDS", 7):
             self.assertEqual(selftest.arguments("debug", ["a.sh"]),
                              "-t block-plug:a.sh -o 28")
