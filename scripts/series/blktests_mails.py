@@ -2,6 +2,7 @@
 """patches/blktests/ as mails for blktests: they only add files, and so apply to any
 version of it."""
 import collections
+import re
 import tempfile
 from pathlib import Path
 
@@ -47,19 +48,60 @@ def write(path, text, mode=0o644):
     path.chmod(mode)
 
 
+def parts(name):
+    """(message, what it needs and is for, code, output) of a file of TESTS"""
+    head, code, *output = (TESTS / name).read_text(encoding="utf-8").split("%%\n")
+    text, _, words = head.partition("\nDescription: ")
+    return text.strip() + "\n", f"Description: {words}", code, "".join(output)
+
+
+def fields(words, key):
+    return [line.partition(": ")[2] for line in words.splitlines()
+            if line.startswith(f"{key}: ")]
+
+
+def test_text(mail):
+    """A test, as all are in blktests."""
+    text, words, code, _ = parts(mail.name)
+    functions, function, body = re.split(r"^(test\w*):\n", code, flags=re.M)
+    null_blk = [] if function == "test_device" else ["_have_null_blk && _have_configfs"]
+    needs = "\n\t".join([*null_blk, "_have_fio_io_uring", *fields(words, "Needs")])
+    why = "\n".join(f"# {line}".rstrip() for line in text.splitlines()[2:])
+    return f"""#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0+
+#
+{why}
+
+. tests/block/rc
+. common/plug
+
+DESCRIPTION="{fields(words, "Description")[0]}"
+QUICK=1
+
+requires() {{
+\t{needs}
+}}
+
+{functions}{function}() {{
+\techo "Running ${{TEST_NAME}}"
+
+\t_plug_init
+{body}
+\techo "Test complete"
+}}
+"""
+
+
 def add_files(top, mail):
     """The files of a mail, as blktests has them."""
-    text = (TESTS / mail.name).read_text(encoding="utf-8")
-    write(top / mail.path, text, 0o755 if mail.is_test else 0o644)
-    if mail.is_test:
-        lines = (TESTS / f"{mail.name}.out").read_text(encoding="utf-8").splitlines()
-        write(top / f"{mail.path}.out", "\n".join(
-            [f"Running {mail.path[len('tests/'):]}",
-             *(line for line in lines if not line.startswith("#")), ""]))
-
-
-def message(name):
-    return (TESTS / f"{name}.cover").read_text(encoding="utf-8")
+    if not mail.is_test:
+        write(top / mail.path, parts(mail.name)[2])
+        return
+    write(top / mail.path, test_text(mail), 0o755)
+    write(top / f"{mail.path}.out", "\n".join(
+        [f"Running {mail.path[len('tests/'):]}",
+         *(line for line in parts(mail.name)[3].splitlines() if not line.startswith("#")),
+         "Test complete", ""]))
 
 
 def commit_all(git, text, parent, ident):
@@ -79,9 +121,9 @@ def format_mails(top, mails, ident, out):
     start = tip = commit_all(git, "nothing", None, ident)
     for mail in mails:
         add_files(top, mail)
-        tip = commit_all(git, message(mail.name), tip, ident)
+        tip = commit_all(git, parts(mail.name)[0], tip, ident)
     git("update-ref", "refs/heads/tests", tip)
-    git("config", "branch.tests.description", message("blktests"))
+    git("config", "branch.tests.description", (TESTS / "blktests.cover").read_text(encoding="utf-8"))
     git.having(**ident_env(ident))(
         "format-patch", "-q", "-n", "--cover-letter", "--cover-from-description=subject",
         "--subject-prefix=PATCH blktests", "--zero-commit", "--full-index", "--no-signature",
