@@ -62,18 +62,20 @@ GROUPS = {name: Group(*row) for name, *row in (
      ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
     ("plugtrace", 5, None, "tools/block/plugtrace*", "does plugtrace-perf start?",
      module("scripts.checks.plugtrace_starts", "--host")),
-    ("selftests-uml", 100, "tree", KERNEL + GUEST + SUITE,
+    ("selftests-uml", 150, "tree", KERNEL + GUEST + SUITE,
      "the kselftests that need no NVMe, in a process",
      module("scripts.selftest", "--uml")),
     ("selftests", 420, "kernel", KERNEL + GUEST + SUITE,
-     "the kselftests, in a guest", module("scripts.selftest")),
+     "those that need NVMe or several CPUs, in a guest",
+     module("scripts.selftest", "--not-uml")),
     ("native", 60, "kernel", KERNEL + GUEST + "lab/native",
      "is SUITE=native of make bench right?",
      module("lab.native.native", "--tap")),
     ("torture", 150, "kernel", KERNEL + GUEST + SUITE + "lab/torture",
      "90 s of make torture", module("lab.torture.torture", "--tap")),
-    ("audit", 120, "kernel", HOOKS + GUEST + SUITE,
-     "what plugs batch, case by case", module("scripts.audit", "--tap")),
+    ("audit", 150, "kernel", HOOKS + GUEST + SUITE,
+     "what reproduces a defect fails on the unpatched kernel",
+     module("scripts.audit", "--tap")),
     ("laboratory", 180, "kernel", KERNEL + GUEST + "lab/ssd_model tools/block",
      "the model SSD, and plugbench, in guests",
      module("scripts.checks.laboratory")),
@@ -87,7 +89,7 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("lab.bench.lines", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST,
      "does anybody wait for tags more often?",
-     module("lab.bench.tags", "--short")),
+     module("scripts.audit", "--waits", "--tap")),
     ("style", 20, "tree", ".", "shellcheck, kernel-doc, columns, licences",
      module("scripts.lint", "style")),
     ("mails", 40, "series", MAILS, "checkpatch of each mail",
@@ -99,13 +101,10 @@ GROUPS = {name: Group(*row) for name, *row in (
 # The other kernel that the series is for, too: that it builds, and the tests of
 # the policy and of tags.
 OTHER = "6.12"
-OTHER_TESTS = ["modes_null_blk", "modes_nvme", "merges_as_always", "knob_values",
-               "adaptive_learns", "adaptive_forgets", "fallback",
-               "verify_flips", "held_switch_order", "polled_two",
-               "several_queues_merge", "kyber_iostats", "tags_of_libaio",
-               "tags_of_long_plug", "tags_of_merged", "tags_of_small_map",
-               "tags_of_two_disks", "tags_of_shared_set", "tags_hoarded",
-               "scheduler_limit"]
+OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_learns",
+               "adaptive_forgets", "fallback", "verify", "held_switch_order",
+               "polled", "several_queues_merge", "kyber_iostats", "tags",
+               "tags_two_disks", "tags_shared", "tags_waits"]
 
 
 def of_other(name, seconds, *more, **changed):
@@ -123,10 +122,13 @@ if kernel.KVER != OTHER:
         (PLAIN, of_other(PLAIN, 60)),
         ("kunit", of_other("kunit", 15)),
         ("selftests", of_other(
-            "selftests", 270, *OTHER_TESTS, needs="patched kernel",
+            "selftests", 270, needs="patched kernel",
+            command=module("scripts.selftest", *OTHER_TESTS),
             about=f"some of the kselftests, in a guest, Linux {OTHER}")))})
     for last in "lines", "tags", "style", "mails", "sparse":
         GROUPS[last] = GROUPS.pop(last)
+
+
 def of_change(group, **changed):
     """A group that is told the commit from which on we have changed things."""
     return group._replace(command=[*group.command, "--since", "{since}"],
