@@ -9,7 +9,6 @@ The emulated disk's doorbells are expensive, as each leaves the guest; so
 import argparse
 import socket
 import tempfile
-from pathlib import Path
 
 from lab.qemu import guest
 from scripts import kernel

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Boot a kernel in QEMU, run one job in it, and judge what happened.
 
@@ -17,7 +16,6 @@ are failures, and an exit code of 4 is a skip.
 traced so far: two marks are a measurement window without a race.
 """
 
-import argparse
 import collections
 import ctypes
 import dataclasses
@@ -88,14 +86,11 @@ class Guest:
     accel: str = "auto"
     append: str = ""
     disks: tuple = ("null:1g",)
-    ioqpairs: int = 4
     dbcs: str = "off"
     system_map: str = ""
     trace_doorbells: bool = False
-    virtio_blk: bool = False
     devices: tuple = ()         # further arguments of QEMU's
     interactive: bool = False
-    allow_warnings: bool = False
     warns: object = None        # given the console: the warning that counts
     tcg_thread: str = "single"  # or "multi", see accel_args()
     on_line: object = None      # called with each line as the job writes it
@@ -119,14 +114,12 @@ class Result:
     exit_code: int = None
     lines: list = dataclasses.field(default_factory=list)
     marks: list = dataclasses.field(default_factory=list)
-    doorbells: dict = dataclasses.field(default_factory=dict)
     log: str = ""               # the console's
     seconds: float = 0
     accel: str = ""
 
     @property
     def ok(self):
-        """A skip is no failure."""
         return self.status != "fail"
 
     def between(self, first, last):
@@ -154,42 +147,35 @@ def cpio_entry(name, mode, data=b""):
 
 
 def cpio_parents(path):
-    """The directories above path, outermost first."""
     parts = path.strip("/").split("/")[:-1]
     return [cpio_entry("/".join(parts[:n + 1]), 0o040755)
             for n in range(len(parts))]
 
 
-def cpio_file(src, dst, mode=0):
-    """A file with the directories above it."""
+def cpio_file(src, dst):
     with open(src, "rb") as file:
         data = file.read()
-    mode = mode or os.stat(src).st_mode & 0o777
-    return b"".join(cpio_parents(dst)) + cpio_entry(dst, 0o100000 | mode, data)
+    dst = os.path.normpath(dst)
+    return b"".join([*cpio_parents(dst), cpio_entry(
+        dst, 0o100000 | os.stat(src).st_mode & 0o777, data)])
 
 
 def cpio_tree(src, dst):
-    """A file, or a directory with all that is in it."""
     if not os.path.isdir(src):
         return cpio_file(src, dst)
-    found = b""
-    for top, dirs, names in os.walk(src):
-        dirs.sort()
-        for name in sorted(names):
-            full = os.path.join(top, name)
-            found += cpio_file(full, os.path.join(dst, os.path.relpath(full,
-                                                                       src)))
-    return found
+    return b"".join(cpio_file(os.path.join(top, name), os.path.join(
+        dst, os.path.relpath(top, src), name))
+                    for top, dirs, names in sorted(os.walk(src))
+                    for name in sorted(names))
 
 
 def split_file_option(pair):
     """SRC:DST, where DST is absolute."""
     src, colon, dst = pair.rpartition(":")
     if not colon or not dst.startswith("/"):
-        raise UsageError(f"--file '{pair}' is not SRC:DST with an absolute "
-                         "DST")
+        raise UsageError(f"file '{pair}' is not SRC:DST with an absolute DST")
     if not os.path.exists(src):
-        raise UsageError(f"--file {src}: no such file")
+        raise UsageError(f"file {src}: no such file")
     return src, dst
 
 
@@ -242,22 +228,20 @@ def file_drive(spec):
         with open(path, "ab") as file:
             file.truncate(parse_size(size))
     elif not os.path.exists(path):
-        raise UsageError(f"--disk {path}: no such file, and no :SIZE to make "
-                         "it with")
+        raise UsageError(f"disk {path}: no such file, and no :SIZE to make it with")
     aio = "io_uring" if has_io_uring() else "threads"
     return f"file.driver=file,file.filename={quote(path)},file.aio={aio}"
 
 
 def drive(spec):
-    """The -drive value for a --disk value."""
+    """The -drive value for one of Guest.disks."""
     kind, _, rest = spec.partition(":")
     if kind == "null":
         return ("file.driver=null-co,file.read-zeroes=on,file.size="
                 f"{parse_size(rest or '1g')}")
     if kind == "file" and rest:
         return file_drive(rest)
-    raise UsageError(f"--disk '{spec}' is none of null:SIZE, file:PATH[:SIZE],"
-                     " none")
+    raise UsageError(f"disk '{spec}' is none of null:SIZE, file:PATH[:SIZE]")
 
 
 def has_dbcs(guest):
@@ -269,22 +253,17 @@ def has_dbcs(guest):
 
 
 def disk_args(guest):
-    """The NVMe controllers, and the virtio disk."""
     dbcs = f",dbcs={guest.dbcs}" if guest.disks and has_dbcs(guest) else ""
     args = []
     for n, spec in enumerate(guest.disks):
         args += ["-drive", f"{drive(spec)},format=raw,if=none,id=d{n}",
                  "-device", f"nvme,serial=plug{n},drive=d{n},"
-                 f"max_ioqpairs={guest.ioqpairs}{dbcs}"]
-    if guest.virtio_blk:
-        args += ["-drive", f"{drive('null:1g')},format=raw,if=none,id=v0",
-                 "-device", "virtio-blk-pci,drive=v0,serial=plugv,"
-                 f"num-queues={cpus(guest)}"]
+                 f"max_ioqpairs=4{dbcs}"]
     return args
 
 
 def cpus(guest):
-    """With icount more than one take turns, which --smp has to ask for."""
+    """With icount more than one take turns, which smp has to ask for."""
     return guest.smp or (1 if guest.icount else 2)
 
 
@@ -311,9 +290,9 @@ def console_args(guest, console):
 
 
 def kernel_args(guest):
-    """A warning ends the guest, unless it is allowed or to be judged."""
+    """A warning ends the guest, unless it is to be judged."""
     args = KERNEL_ARGS
-    if not guest.allow_warnings and not guest.warns:
+    if not guest.warns:
         args += " panic_on_warn=1"
     if guest.interactive:
         args += " block_plug.shell"
@@ -349,7 +328,6 @@ def is_process(guest):
 
 
 def uml_args(guest, initrd, port):
-    """The command line of a kernel that is a process."""
     return [guest.kernel, f"mem={guest.mem}M", f"initrd={initrd}",
             f"ssl1=fd:{port}", *UML_ARGS.split(), *kernel_args(guest).split()]
 
@@ -364,7 +342,6 @@ class Debugger:
         self.rest = b""
 
     def byte(self):
-        """The next byte QEMU sends."""
         if not self.rest:
             self.rest = self.sock.recv(4096)
             if not self.rest:
@@ -385,7 +362,6 @@ class Debugger:
         return text[:-1].decode()
 
     def ask(self, text):
-        """Sends a packet and returns the answer."""
         data = text.encode()
         self.sock.sendall(b"$%s#%02x" % (data, sum(data) & 255))
         return self.answer()
@@ -417,7 +393,7 @@ def must_patch(guest):
         qemu = machine_of(guest.kernel).program()
         raise UsageError(f"{qemu} cannot switch shadow doorbells off, and "
                          f"{find_system_map(guest)} has no {SHADOW_ALLOC}: "
-                         "give --system-map, --dbcs on, or use QEMU 10")
+                         "give system_map, dbcs='on', or use QEMU 10")
     return True
 
 
@@ -481,7 +457,6 @@ class Doorbells:
                 if sqid != b"0"}
 
     def close_write(self):
-        """QEMU has its own copy by now."""
         os.close(self.write_fd)
 
 
@@ -681,7 +656,6 @@ class Lines:
                                 machine_of(guest.kernel))
 
     def close(self):
-        """Closes this side's ends."""
         self.port.host.close()
         if self.doorbells:
             os.close(self.doorbells.read_fd)
@@ -724,8 +698,6 @@ def run_qemu(guest, accel, result, initrd):
             in_time = serve(guest, process, lines, result.log)
         finally:
             kill(process)
-    if lines.doorbells:
-        result.doorbells = lines.doorbells.snapshot()
     lines.close()
     result.seconds = time.monotonic() - begin
     return in_time
@@ -734,18 +706,15 @@ def run_qemu(guest, accel, result, initrd):
 # --- the verdict -----------------------------------------------------------
 
 def out_path(guest, name):
-    """A file of this boot."""
     return os.path.join(guest.out, name)
 
 
 def write_text(path, text):
-    """Replaces a file."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def read_text(path):
-    """What a file holds, or nothing."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().replace("\r\n", "\n")
@@ -762,7 +731,6 @@ def first_warning(console):
 
 
 def last_line(text):
-    """To say where a guest stood."""
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else "(nothing)"
 
@@ -770,8 +738,7 @@ def last_line(text):
 def judge(guest, result, in_time):
     """Sets status and reason. A warning outranks what followed from it."""
     console = read_text(result.log)
-    judge_console = guest.warns or first_warning
-    warning = "" if guest.allow_warnings else judge_console(console)
+    warning = (guest.warns or first_warning)(console)
     if warning:
         result.reason = f"the kernel warned: {warning}"
     elif not in_time:
@@ -794,25 +761,23 @@ def judge(guest, result, in_time):
 
 
 def check(guest):
-    """Refuses what would only fail later, and less clearly."""
-    needed = [("--kernel", guest.kernel), ("--initramfs", guest.initramfs)]
-    if not guest.interactive:
-        needed.append(("--job", guest.job))
-    for option, path in needed:
-        if not os.path.isfile(path):
-            raise UsageError(f"{option} '{path}': no such file")
+    for what in ("kernel", "initramfs", "job"):
+        path = getattr(guest, what)
+        if not os.path.isfile(path) and not (what == "job"
+                                             and guest.interactive):
+            raise UsageError(f"{what} '{path}': no such file")
     if guest.accel not in ("auto", "tcg", "kvm"):
-        raise UsageError(f"--accel '{guest.accel}' is none of auto, tcg, kvm")
+        raise UsageError(f"accel '{guest.accel}' is none of auto, tcg, kvm")
     if is_process(guest):
         if guest.icount or guest.trace_doorbells or guest.interactive:
-            raise UsageError("User Mode Linux takes no --icount, no "
-                             "--trace-doorbells and no --interactive")
+            raise UsageError("User Mode Linux can be neither counted (icount), "
+                             "nor traced, nor interactive")
         return
     if guest.icount and guest.accel == "kvm":
-        raise UsageError("--icount takes --accel tcg or auto")
+        raise UsageError("icount takes accel tcg or auto")
     machine = machine_of(guest.kernel)
     if guest.accel == "kvm" and not machine.may_have_kvm():
-        raise UsageError(f"--accel kvm: this host has no {machine.processor} "
+        raise UsageError(f"accel kvm: this host has no {machine.processor} "
                          "processor; take tcg or auto")
     if not shutil.which(machine.program()):
         raise UsageError(f"{machine.program()} is not installed (Debian: "
@@ -820,7 +785,6 @@ def check(guest):
 
 
 def boot_with(guest, accel):
-    """One boot with a given accelerator."""
     os.makedirs(guest.out, exist_ok=True)
     result = Result(log=out_path(guest, "console.log"), accel=accel)
     for name in ("console.log", "verdict.log", "qemu.log"):
@@ -864,7 +828,6 @@ def kvm_boots(guest):
 
 
 def boot(guest):
-    """Boots a Guest and returns its Result; raises UsageError."""
     check(guest)
     accel = guest.accel
     if is_process(guest):
@@ -874,83 +837,3 @@ def boot(guest):
     elif accel == "auto":
         accel = "kvm" if kvm_boots(guest) else "tcg"
     return boot_with(guest, accel)
-
-
-# --- the command -----------------------------------------------------------
-
-def parse_args(argv):
-    """Options are named for Guest's fields."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n")[0],
-        epilog="Exit: 0 passed, 1 failed, 2 usage, 4 skipped.")
-    add = parser.add_argument
-    add("--kernel", required=True, help="a bzImage, or an Image of arm64")
-    add("--initramfs", required=True, help="as initramfs.sh makes it")
-    add("--job", default="", help="shell script or program to run")
-    add("--file", dest="files", action="append", default=[],
-        metavar="SRC:DST", help="file or directory for the guest")
-    add("--out", required=True, help="directory for the logs")
-    add("--name", default="boot", help="for messages")
-    add("--timeout", type=float, default=120,
-        help="seconds without a sign of life [120]")
-    add("--smp", type=int, default=0, help="CPUs [2; 1 with --icount]")
-    add("--mem", type=int, default=1024, help="MiB [1024]")
-    add("--icount", action="store_true", help="time is instructions")
-    add("--accel", default="auto", help="auto, tcg or kvm [auto]")
-    add("--append", default="", help="kernel arguments")
-    add("--disk", dest="disks", action="append", metavar="DISK",
-        help="null:SIZE, file:PATH[:SIZE] or none; each is an NVMe "
-             "controller [null:1g]")
-    add("--nvme", type=int, default=1, help="controllers per --disk null:")
-    add("--ioqpairs", type=int, default=4, help="queues [4]")
-    add("--dbcs", choices=("on", "off"), default="off",
-        help="shadow doorbells [off, where QEMU lets one choose]")
-    add("--system-map", default="",
-        help="the kernel's [beside arch/]; QEMU before 10 needs it for "
-             "--dbcs off")
-    add("--trace-doorbells", action="store_true",
-        help="count doorbell writes, and print them by mark")
-    add("--virtio-blk", action="store_true", help="add a virtio disk")
-    add("--interactive", action="store_true", help="a shell on the console")
-    add("--allow-warnings", action="store_true",
-        help="a kernel warning is no failure")
-    return parser.parse_args(argv)
-
-
-def to_guest(args):
-    """--nvme multiplies the disks that hold no data."""
-    values = vars(args)
-    copies = values.pop("nvme")
-    disks = [d for d in values["disks"] or ["null:1g"] if d != "none"]
-    values["disks"] = tuple(d for d in disks for _ in
-                            range(copies if d.startswith("null") else 1))
-    return Guest(**values)
-
-
-def report(guest, result):
-    """The verdict lines to stdout, the judgement behind them."""
-    for line in result.lines:
-        print(line)
-    for mark in result.marks if guest.trace_doorbells else ():
-        print(f"doorbells at {mark.name}: {mark.doorbells}")
-    print(f"{result.status}: {guest.name}: {result.reason} "
-          f"({result.seconds:.1f} s, {result.accel}, log: {result.log})")
-
-
-def main(argv=None):
-    """The command line."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        guest = to_guest(parse_args(argv))
-        result = boot(guest)
-    except UsageError as error:
-        print(f"boot.py: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    report(guest, result)
-    return {"pass": 0, "skip": KSFT_SKIP, "fail": 1}[result.status]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,16 +2,22 @@
 """What all guests boot from, and the harness that boots them."""
 import concurrent.futures
 import contextlib
+import hashlib
 import os
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
-from scripts.kbuild import arch
 from lab.qemu import boot
-from scripts import common
-from scripts import kernel
+from scripts import common, kernel
+from scripts.kbuild import arch
 
+HERE = Path(__file__).parent
 # No fault of who asked for guests.
 ERRORS = (kernel.BuildError, boot.UsageError, arch.ArchError)
+# What a script that reports in TAP sources.
+TAP = str(HERE / "tap.sh")
 
 
 class GuestError(kernel.BuildError):
@@ -29,44 +35,94 @@ def interruptible():
         os._exit(130)
 
 
-def foreign():
-    """What tells initramfs.sh of a processor that is not the host's."""
-    if not arch.IS_ARM64:
-        return []
-    fio = arch.find("fio")
-    return ["BUSYBOX=" + arch.find("busybox"), "FIO=" + fio,
-            "CC=" + " ".join(arch.gcc()), "STRIP=" + arch.CROSS + "strip",
-            "FIO_LIBRARIES=" + " ".join(linked(fio))]
-
-
-def initramfs():
-    """Build the initramfs if its inputs changed; returns its path."""
-    path = os.path.join(kernel.BUILD, "guest/initramfs.cpio")
-    with common.locked(os.path.join(kernel.BUILD, "guest/.lock")):
-        kernel.quiet(["env", *foreign(), "sh",
-                      os.path.join(kernel.QEMU, "initramfs.sh"), path],
-                     "initramfs")
-    return path
-
-
-# What a script that reports in TAP sources.
-TAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tap.sh")
+libraries = arch.libraries
 
 
 def into(directory, *paths):
     """SRC:DST of files for a directory of a guest."""
-    return tuple("%s:%s/%s" % (path, directory, os.path.basename(path))
-                 for path in paths)
-
-
-libraries = arch.libraries
+    return tuple(f"{path}:{directory}/{os.path.basename(path)}" for path in paths)
 
 
 def linked(*programs):
     """SRC:DST of what programs link."""
-    return ["%s:%s" % (path, arch.in_guest(path))
-            for path in libraries(*programs)[0]]
+    return [f"{path}:{arch.in_guest(path)}" for path in libraries(*programs)[0]]
 
+
+# --- the initramfs: busybox, /init, fio, plug_load --------------------------
+
+def plug_load():
+    """The sources of the program: the laboratory's own includes the other."""
+    test = Path(kernel.SELFTESTS) / "plug_load.c"
+    own = HERE.parent / "load/plug_load.c"
+    return [own, test] if own.exists() else [test]
+
+
+def program(name, package):
+    path = arch.find(name)
+    if not path:
+        raise kernel.BuildError(f"the guests need {name}: apt-get install {package}")
+    return path
+
+
+def stripped(path):
+    """A program's bytes, without what only a debugger reads."""
+    with tempfile.NamedTemporaryFile() as out:
+        done = subprocess.run([arch.CROSS + "strip", "--strip-unneeded", "-o",
+                               out.name, path], check=False, capture_output=True)
+        return Path(path if done.returncode else out.name).read_bytes()
+
+
+def applets():
+    """The host's busybox has the same as the guest's, and can be asked."""
+    return kernel.quiet(["busybox", "--list"], "busybox").split()
+
+
+def entries(busybox, fio):
+    """The archive, part by part. It is not compressed: unpacking would be
+    emulated, loading it is not."""
+    for name in ("bin", "dev", "etc", "mnt", "proc", "run", "sys", "tmp"):
+        yield boot.cpio_entry(name, 0o040755)
+    yield boot.cpio_entry("sbin", 0o120777, b"bin")
+    for name in applets():
+        if name != "busybox":
+            yield boot.cpio_entry(f"bin/{name}", 0o120777, b"busybox")
+    yield boot.cpio_entry("bin/busybox", 0o100755, Path(busybox).read_bytes())
+    yield boot.cpio_entry("init", 0o100755, (HERE / "init").read_bytes())
+    yield boot.cpio_entry("bin/mark", 0o120777, b"../init")
+    for pair in (f"{fio}:/bin/fio", *linked(fio)):
+        path, _, name = pair.rpartition(":")
+        yield from boot.cpio_parents(name)
+        yield boot.cpio_entry(name, 0o100755, stripped(path))
+    with tempfile.TemporaryDirectory() as top:
+        kernel.quiet([*arch.gcc(), "-O2", "-static", "-o", f"{top}/plug_load",
+                      str(plug_load()[0]), "-luring"],
+                     "plug_load (Debian: liburing-dev)")
+        yield boot.cpio_entry("bin/plug_load", 0o100755, stripped(f"{top}/plug_load"))
+    yield boot.cpio_entry("TRAILER!!!", 0)
+
+
+def initramfs():
+    """Built if its inputs changed; returns its path."""
+    path = Path(kernel.BUILD) / "guest/initramfs.cpio"
+    busybox, fio = program("busybox", "busybox-static"), program("fio", "fio")
+    if libraries(busybox)[0]:
+        raise kernel.BuildError(f"{busybox} wants libraries, which no guest has: "
+                                "apt-get install busybox-static")
+    inputs = hashlib.sha256(b"".join(
+        Path(name).read_bytes() for name in (
+            busybox, fio, HERE / "init", __file__, *plug_load()))).hexdigest()
+    known, new = path.with_suffix(".inputs"), path.with_suffix(".new")
+    with common.locked(str(path.with_name(".lock"))):
+        if not path.exists() or boot.read_text(known) != inputs:
+            known.unlink(missing_ok=True)
+            with new.open("wb") as out:
+                out.writelines(entries(busybox, fio))
+            new.rename(path)
+            known.write_text(inputs, encoding="ascii")
+    return str(path)
+
+
+# --- guests ----------------------------------------------------------------
 
 def run(variant, out, job, **how):
     """Boot a kernel for a job, the text of a script; its boot.Result."""
@@ -82,8 +138,8 @@ def work(variant, out, job, **how):
     result = run(variant, out, job, **how)
     if result.status != "pass":
         errors = [line[6:] for line in result.lines if line[:6] == "error "]
-        raise GuestError("%s: %s; see %s" % (
-            how["name"], errors[0] if errors else result.reason, result.log))
+        raise GuestError(f"{how['name']}: {errors[0] if errors else result.reason}; "
+                         f"see {result.log}")
     return result
 
 

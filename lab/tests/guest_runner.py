@@ -6,7 +6,6 @@ KERNEL names the guest's kernel, UML another that is a process, if there is one,
 INITRAMFS what they boot; SYSTEM_MAP is needed when the kernel does not lie in
 its build directory.
 """
-
 import os
 import shutil
 import signal
@@ -14,193 +13,119 @@ import subprocess
 import sys
 import tempfile
 import time
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from pathlib import Path
 
 from lab.qemu import boot
 from scripts.checks import tap
 
-KERNEL = os.environ.get("KERNEL", "")
-UML = os.environ.get("UML", "")
+KERNELS = {"qemu": os.environ.get("KERNEL", ""), "uml": os.environ.get("UML", "")}
 INITRAMFS = os.environ.get("INITRAMFS", "")
-SYSTEM_MAP = os.environ.get("SYSTEM_MAP", "")
+WARNS = "echo 'WARNING: CPU: 0 PID: 1 at here' >/dev/kmsg\n"
+
+# name: (job, status, words of the reason, settings of the guest)
+JOBS = {
+    "exit 0 passes": (r"printf 'a\tb \\\nlast\n' >&3", "pass", "exit 0", {}),
+    "exit 1 fails": ("exit 1", "fail", "exit 1", {}),
+    "exit 4 skips": ("exit 4", "skip", "skip", {}),
+    # whatever the job returns
+    "a warning fails": (WARNS + "exit 0", "fail", "kernel warned", {}),
+    "a caller may judge": (WARNS + "exit 0", "pass", "exit 0",
+                           {"warns": lambda console: ""}),
+    # only the kernel's own lines are judged
+    "a job may print it": ("echo 'WARNING: not from the kernel'", "pass", "0", {}),
+    # no way out of the guest but a panic: it has no init
+    "a panic fails": ("", "fail", "kernel warned",
+                      {"append": "rdinit=/nowhere root=/dev/nowhere"}),
+    # the timeout of who goes on begins anew
+    "a hang is a timeout": (
+        "for n in 1 2 3; do echo $n >&3; sleep 5; done; sleep 1000", "fail",
+        "timeout", {"timeout": 8}),
+    "no verdict fails": ("poweroff -f", "fail", "no verdict", {}),
+    # one doorbell for each command of queue depth 1
+    "marks count doorbells": (
+        "mark a\nplug_load -d 1 -s 1 -c 1 -n 100 /dev/nvme0n1\nmark b", "pass",
+        "0", {"disks": ("null:64m",), "icount": True, "trace_doorbells": True}),
+}
+# What arrives is what the job said
+LINES = {"exit 0 passes": ["a\tb \\", "last"], "a hang is a timeout": ["1", "2", "3"]}
 
 
-def guest(top, name, job, **more):
+def guest(top, kernel, job, **more):
     """A small guest without a disk, so that a boot takes two seconds."""
-    path = os.path.join(top, name + ".job")
-    boot.write_text(path, job)
-    values = {"kernel": KERNEL, "initramfs": INITRAMFS, "job": path,
-              "out": os.path.join(top, name), "name": name, "timeout": 30,
-              "smp": 1, "mem": 320, "accel": "tcg", "disks": (),
-              "system_map": SYSTEM_MAP, **more}
-    return boot.Guest(**values)
+    (top / "job").write_text(job, encoding="ascii")
+    return boot.Guest(**{
+        "kernel": kernel, "initramfs": INITRAMFS, "job": str(top / "job"),
+        "out": str(top / "out"), "timeout": 60, "smp": 1, "mem": 320,
+        "accel": "tcg", "disks": (), "system_map": os.environ.get("SYSTEM_MAP", ""),
+        **more})
 
 
 def running(out):
-    """The QEMUs that were started for a directory."""
+    """The guests that were started for a directory."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if os.fsencode(out + "/initrd.cpio") in file.read():
-                    found.append(pid)
+            if os.fsencode(f"{out}/initrd.cpio") in path.read_bytes():
+                found.append(path.parent.name)
         except (FileNotFoundError, ProcessLookupError):
             pass
     return found
 
 
-def expect(what, condition, result):
-    """An error that shows what the boot came to instead."""
-    if not condition:
-        raise AssertionError(f"expected {what}; got {result.status}: "
-                             f"{result.reason}; log: {result.log}")
+def run_job(report, name, top, kernel, wanted):
+    job, status, words, more = wanted
+    made = guest(top, kernel, job, **more)
+    result = boot.boot(made)
+    said = (f"expected {status} with '{words}'; got {result.status}: "
+            f"{result.reason}; {result.lines}; log: {result.log}")
+    report.check(result.status == status and words in result.reason
+                 and result.lines == LINES.get(name, result.lines)
+                 and result.ok == (status != "fail"), name, said)
+    report.check(not running(made.out), f"{name}: no guest is left", said)
+    if result.marks:
+        counted = sum(result.between("a", "b").values())
+        report.check(counted == 100, f"{name}: 100 of them", f"counted {counted}")
 
 
-def check(top, name, job, status, word, **more):
-    """Boots, and compares status and reason."""
-    result = boot.boot(guest(top, name, job, **more))
-    expect(f"{status} with '{word}'",
-           result.status == status and word in result.reason, result)
-    return result
-
-
-def test_exit_0_passes(top):
-    """What the job says arrives as it was said."""
-    result = check(top, "pass", r"printf 'a\tb \\\nlast\n' >&3", "pass", "0")
-    expect("two lines", result.lines == ["a\tb \\", "last"], result)
-
-
-def test_exit_1_fails(top):
-    """The exit code is told."""
-    check(top, "exit", "exit 1", "fail", "exit 1")
-
-
-def test_exit_4_skips(top):
-    """As in kselftest."""
-    result = check(top, "skip", "exit 4", "skip", "skip")
-    expect("a skip to be no failure", result.ok, result)
-
-
-def test_warning_fails_a_job_that_passed(top):
-    """What the kernel says counts, whatever the job returns."""
-    job = "echo 'WARNING: CPU: 0 PID: 1 at here' >/dev/kmsg\nexit 0\n"
-    check(top, "warn", job, "fail", "kernel warned")
-
-
-def test_warning_may_be_allowed(top):
-    """For tests of what warns."""
-    job = "echo 'WARNING: CPU: 0 PID: 1 at here' >/dev/kmsg\nexit 0\n"
-    check(top, "allowed", job, "pass", "exit 0", allow_warnings=True)
-
-
-def test_job_may_print_warning(top):
-    """Only the kernel's own lines are judged."""
-    check(top, "says", "echo 'WARNING: not from the kernel'", "pass", "0")
-
-
-def test_panic_fails(top):
-    """No way out of the guest but a panic: it has no init."""
-    check(top, "panic", "", "fail", "kernel warned",
-          append="rdinit=/nowhere root=/dev/nowhere")
-
-
-def test_hang_is_a_timeout(top):
-    """That of who goes on begins anew; it leaves no QEMU behind."""
-    job = "for n in 1 2 3; do echo $n >&3; sleep 5; done; sleep 1000"
-    hang = guest(top, "hang", job, timeout=8)
-    result = boot.boot(hang)
-    expect("a timeout", "timeout" in result.reason, result)
-    expect("three lines", result.lines == ["1", "2", "3"], result)
-    expect("no QEMU left", not running(hang.out), result)
-
-
-def test_no_verdict_fails(top):
-    """A guest that goes off by itself has not passed."""
-    check(top, "mute", "poweroff -f", "fail", "no verdict")
-
-
-def test_what_it_cannot_do_is_refused(top):
-    """A process has no instructions to count; QEMU has no KVM that counts."""
-    wrong = guest(top, "wrong", "", icount=True, accel="kvm")
-    try:
-        boot.boot(wrong)
-    except boot.UsageError as error:
-        if "--icount" in str(error):
-            return
-        raise
-    raise AssertionError("expected a refusal that names --icount")
-
-
-def test_missing_job_is_refused(top):
-    """Before anything is started."""
-    missing = guest(top, "missing", "")
-    missing.job = os.path.join(top, "nowhere")
-    try:
-        boot.boot(missing)
-    except boot.UsageError as error:
-        if "--job" in str(error):
-            return
-        raise
-    raise AssertionError("expected a refusal that names --job")
-
-
-def test_marks_count_doorbells(top):
-    """One doorbell for each command of queue depth 1."""
-    job = ("mark a\nplug_load -d 1 -s 1 -c 1 -n 100 /dev/nvme0n1\n"
-           "mark b\nexit 0\n")
-    result = check(top, "marks", job, "pass", "0", disks=("null:64m",),
-                   icount=True, trace_doorbells=True)
-    counted = sum(result.between("a", "b").values())
-    expect(f"100 doorbells (counted {counted})", counted == 100, result)
-
-
-def test_sigterm_leaves_no_qemu(top):
-    """The runner is ended; so is the guest."""
-    hang = guest(top, "term", "sleep 1000")
-    with subprocess.Popen(
-            [sys.executable, "-m", "lab.qemu.boot", "--kernel", KERNEL,
-             "--initramfs", INITRAMFS, "--job", hang.job, "--out", hang.out,
-             "--disk", "none", "--accel", "tcg"]) as runner:
-        limit = time.monotonic() + 10
-        while not running(hang.out) and time.monotonic() < limit:
+def kill_runner(report, name, top, kernel, number):
+    """Whoever boots a guest is ended; so is the guest."""
+    made = guest(top, kernel, "sleep 1000")
+    values = {key: getattr(made, key) for key in (
+        "kernel", "initramfs", "job", "out", "accel", "disks", "mem", "smp")}
+    with subprocess.Popen([sys.executable, "-c", (
+            "from lab.qemu import boot\n"
+            f"boot.boot(boot.Guest(**{values!r}))")]) as runner:
+        while not running(made.out) and runner.poll() is None:
             time.sleep(0.1)
-        was_running = bool(running(hang.out))
-        runner.send_signal(signal.SIGTERM)
-        code = runner.wait(10)
-    if not was_running or running(hang.out) or code != 143:
-        raise AssertionError(f"expected a guest, then none, and exit 143; "
-                             f"started: {was_running}, left: "
-                             f"{running(hang.out)}, exit {code}")
-
-
-def run_tests(report, top, kernel, names):
-    """These tests, of what boots this kernel."""
-    global KERNEL       # pylint: disable=global-statement
-    KERNEL = kernel
-    os.mkdir(top)
-    for name in names:
-        error = None
-        try:
-            globals()[name](top)
-        except (AssertionError, boot.UsageError) as found:
-            error = found
-        report.check(not error, "%s: %s" % (os.path.basename(kernel), name[5:]),
-                     str(error))
+        began = runner.poll() is None
+        runner.send_signal(number)
+        runner.wait()
+    for _ in range(100):        # the kernel ends it, in its time
+        if not running(made.out):
+            break
+        time.sleep(0.1)
+    report.check(began and not running(made.out), name,
+                 f"started: {began}, left: {running(made.out)}")
 
 
 def main():
-    """TAP; the logs are kept only if a test failed."""
-    if not os.path.isfile(KERNEL) or not os.path.isfile(INITRAMFS):
+    """The logs are kept only if a test failed."""
+    if not all(map(os.path.isfile, (KERNELS["qemu"], INITRAMFS))):
         print("1..0 # SKIP KERNEL and INITRAMFS must name files")
         sys.exit(boot.KSFT_SKIP)
     report = tap.Report()
-    top = tempfile.mkdtemp(prefix="test_boot.")
-    names = [name for name in globals() if name.startswith("test_")]
-    run_tests(report, os.path.join(top, "qemu"), KERNEL, names)
-    if UML:
-        names.remove("test_marks_count_doorbells")
-        run_tests(report, os.path.join(top, "uml"), UML, names)
+    top = Path(tempfile.mkdtemp(prefix="guest_runner."))
+    for machine, kernel in KERNELS.items():
+        for number, (name, wanted) in enumerate(JOBS.items() if kernel else ()):
+            place = top / machine / str(number)
+            place.mkdir(parents=True)
+            if machine == "qemu" or not wanted[3].get("icount"):
+                run_job(report, f"{machine}: {name}", place, kernel, wanted)
+        for number in (signal.SIGTERM, signal.SIGKILL) if kernel else ():
+            place = top / machine / number.name
+            place.mkdir(parents=True)
+            kill_runner(report, f"{machine}: {number.name} leaves no guest", place,
+                        kernel, number)
     if not report.failed:
         shutil.rmtree(top)
     report.exit()

@@ -1,70 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0
 """What guests, and what waits for them, have in common; what selftest.py reads
 of run_kselftest.sh."""
-import contextlib
-import io
-import os
-import tempfile
 import time
-import unittest
-from unittest import mock
 
-from scripts import common
+import pytest
+
 from lab.qemu import guest
-from scripts import selftest
+from scripts import common, selftest
 from scripts.checks import tap
 
 
-def printed(call):
-    """The lines that a call prints."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        call()
-    return said.getvalue().splitlines()
+def test_clock(capsys, monkeypatch):
+    """Speaks as long as it lasts, and no longer."""
+    monkeypatch.setattr(common, "SECONDS", 0.02)
+    said = ""
+    with common.clock(lambda seconds: f"at {seconds:.0f}"):
+        while "at 0\n" not in said:
+            said += capsys.readouterr().out
+    capsys.readouterr()
+    time.sleep(0.1)
+    assert capsys.readouterr().out == ""
 
 
-class Waiting(unittest.TestCase):
-    """common.clock(), common.locked() and guest.together()"""
+def test_locked(tmp_path):
+    """The second one is refused, or has its turn when the first ends."""
+    path = str(tmp_path / "new/lock")
+    with common.locked(path), pytest.raises(KeyError, match="busy"):
+        with common.locked(path, KeyError("busy")):
+            pytest.fail("two hold the lock")
+    with common.locked(path, KeyError("busy")):
+        pass
 
-    def test_clock(self):
-        """Speaks as long as it lasts, and no longer."""
-        def work():
-            with mock.patch.object(common, "SECONDS", 0.02), \
-                    common.clock(lambda seconds: "at %d" % seconds):
-                time.sleep(0.2)
-            said.append(len(lines()))
-            time.sleep(0.1)
 
-        said, out = [], io.StringIO()
+def test_together():
+    """Results by key; one that fails ends it, and what has not begun."""
+    def fail():
+        raise OSError("first")
 
-        def lines():
-            return out.getvalue().splitlines()
-
-        with contextlib.redirect_stdout(out):
-            work()
-        self.assertEqual(set(lines()), {"at 0"})
-        self.assertEqual(len(lines()), said[0])
-
-    def test_locked(self):
-        """The second one is refused, or has its turn when the first ends."""
-        with tempfile.TemporaryDirectory() as top:
-            path = os.path.join(top, "new/lock")
-            with common.locked(path), self.assertRaisesRegex(KeyError, "busy"):
-                with common.locked(path, KeyError("busy")):
-                    self.fail("two hold the lock")
-            with common.locked(path, KeyError("busy")):
-                pass
-
-    def test_together(self):
-        """Results by key; one that fails ends it, and what has not begun."""
-        self.assertEqual(guest.together({"a": lambda: 1, "b": lambda: 2}),
-                         {"a": 1, "b": 2})
-        later = mock.Mock()
-        with self.assertRaisesRegex(OSError, "first"):
-            guest.together({"a": mock.Mock(side_effect=OSError("first")),
-                            "b": lambda: time.sleep(0.2), "c": later},
-                           workers=1)
-        later.assert_not_called()
+    assert guest.together({"a": lambda: 1, "b": lambda: 2}) == {"a": 1, "b": 2}
+    begun = []
+    with pytest.raises(OSError, match="first"):
+        guest.together({"a": fail, "b": lambda: time.sleep(0.2),
+                        "c": lambda: begun.append("c")}, workers=1)
+    assert begun == []
 
 
 SAID = """TAP version 13
@@ -86,37 +64,25 @@ ok 3 selftests: block-plug: c.sh # SKIP
 """
 
 
-class Kselftests(unittest.TestCase):
-    """selftest.py"""
+@pytest.mark.parametrize("tests, results, words", (
+    # each case counts, and how the test ended; words of the test are shown
+    (("a.sh",), [("a.sh: one", "pass"), ("a.sh: two", "skip"),
+                 ("a.sh: exit", "pass")], "# a word"),
+    # a timeout and a guest that died fail; a skipped test is a skip
+    (("b.sh", "c.sh", "d.sh", "e.sh"), [
+        ("b.sh: begun", "pass"), ("b.sh: exit", "fail"), ("c.sh", "skip"),
+        ("d.sh: begun", "pass"), ("d.sh: exit", "fail"),
+        ("e.sh: exit", "fail")], "TIMEOUT 180")))
+def test_kselftests(capsys, tests, results, words):
+    selftest.report_all(tap.Report(), tests, SAID.splitlines())
+    said = capsys.readouterr().out
+    assert tap.results(said.splitlines()) == results
+    assert words in said
 
-    def report(self, *tests):
-        """What it makes of SAID: lines."""
-        report = tap.Report()
-        selftest.report_all(report, tests, SAID.splitlines())
 
-    def test_cases(self):
-        """Each case counts, and how the test ended; skips are skips; words of
-        the test are shown."""
-        lines = printed(lambda: self.report("a.sh"))
-        self.assertEqual(tap.results(lines), [
-            ("a.sh: one", "pass"), ("a.sh: two", "skip"),
-            ("a.sh: exit", "pass")])
-        self.assertIn("# a word", lines)
-
-    def test_ends(self):
-        """A timeout and a guest that died fail; a skipped test is a skip."""
-        lines = printed(lambda: self.report("b.sh", "c.sh", "d.sh", "e.sh"))
-        self.assertEqual(tap.results(lines), [
-            ("b.sh: begun", "pass"), ("b.sh: exit", "fail"),
-            ("c.sh", "skip"), ("d.sh: begun", "pass"), ("d.sh: exit", "fail"),
-            ("e.sh: exit", "fail")])
-        self.assertIn("TIMEOUT 180", "\n".join(lines))
-
-    def test_arguments(self):
-        """Tests by name; more time for the slow kernel alone."""
-        self.assertEqual(selftest.arguments("patched", ["a.sh", "b.sh"]),
-                         "-t block-plug:a.sh -t block-plug:b.sh -o %d"
-                         % selftest.TEST_SECONDS)
-        with mock.patch.object(selftest, "TEST_SECONDS", 7):
-            self.assertEqual(selftest.arguments("debug", ["a.sh"]),
-                             "-t block-plug:a.sh -o 28")
+def test_arguments(monkeypatch):
+    """Tests by name; more time for the slow kernel alone."""
+    assert selftest.arguments("patched", ["a.sh", "b.sh"]) == (
+        f"-t block-plug:a.sh -t block-plug:b.sh -o {selftest.TEST_SECONDS}")
+    monkeypatch.setattr(selftest, "TEST_SECONDS", 7)
+    assert selftest.arguments("debug", ["a.sh"]) == "-t block-plug:a.sh -o 28"

@@ -2,126 +2,105 @@
 """machines.py, and what boot.py makes of it: which machine a kernel boots on,
 and what QEMU is told for it."""
 import os
-import tempfile
-import unittest
-from unittest import mock
 
-from lab.qemu import boot
-from lab.qemu import machines
+import pytest
+
+from lab.qemu import boot, machines
 from lab.qemu.machines import PC, VIRT
 
 ENDBR, NOP5 = PC.before
 BTI, NOP, MOV = VIRT.before
 PACIASP = b"\x3f\x23\x03\xd5"
+# Images begin like that, of a PC as a program of Windows does, and of arm64, too.
+HEADS = {PC: b"MZ" + bytes(600), VIRT: b"MZ" + bytes(54) + b"ARM\x64" + bytes(8)}
 
 
-class Kernels(unittest.TestCase):
-    """Images that begin as real ones do."""
-
-    def setUp(self):
-        top = tempfile.TemporaryDirectory()
-        self.addCleanup(top.cleanup)
-        self.top = top.name
-
-    def guest(self, head, **more):
-        """A Guest whose kernel begins with these bytes."""
-        paths = {}
+@pytest.fixture(name="guest")
+def fixture_guest(tmp_path):
+    """Makes a Guest whose kernel begins with these bytes."""
+    def make(head, **more):
         for name, data in (("kernel", head), ("initramfs", b""), ("job", b"")):
-            paths[name] = os.path.join(self.top, name)
-            with open(paths[name], "wb") as out:
-                out.write(data)
-        return boot.Guest(out=self.top, **{**paths, **more})
+            (tmp_path / name).write_bytes(data)
+        return boot.Guest(out=str(tmp_path), **{
+            name: str(tmp_path / name) for name in ("kernel", "initramfs", "job")},
+            **more)
 
-    def pc(self, **more):
-        """With a bzImage, which begins as a program of Windows does."""
-        return self.guest(b"MZ" + bytes(600), **more)
-
-    def virt(self, **more):
-        """With an Image of arm64, which may begin like that, too."""
-        return self.guest(b"MZ" + bytes(54) + b"ARM\x64" + bytes(8), **more)
-
-    def test_image_tells(self):
-        """Also where there is hardly a file."""
-        for given, machine in ((self.pc, PC), (self.virt, VIRT)):
-            self.assertIs(machines.machine_of(given().kernel), machine)
-        self.assertIs(machines.machine_of(self.guest(b"").kernel), PC)
-
-    def args(self, guest):
-        """QEMU's command line, as words between spaces."""
-        with mock.patch.object(boot, "has_dbcs", lambda _: True):
-            return " " + " ".join(boot.qemu_args(
-                guest, "tcg", "initrd", "console", 7, None, None)) + " "
-
-    def test_pc(self):
-        """The runner's port is the second one of its own."""
-        said = self.args(self.pc())
-        for words in ("qemu-system-x86_64 ", " -machine q35 ",
-                      "console=ttyS0 ", "fd=7 -serial chardev:port "):
-            self.assertIn(words, said)
-
-    def test_virt(self):
-        """It has one port: the runner's is on PCI."""
-        said = self.args(self.virt())
-        for words in ("qemu-system-aarch64 ", " -machine virt,gic-version=3 ",
-                      "console=ttyAMA0 ",
-                      "fd=7 -device pci-serial,chardev=port "):
-            self.assertIn(words, said)
-        self.assertEqual(said.count(" -serial "), 1)
-
-    def test_no_kvm_for_another_processor(self):
-        """Asked for it is refused; else nothing is tried."""
-        for here, there in (("x86_64", self.virt), ("aarch64", self.pc)):
-            with mock.patch("platform.machine", lambda here=here: here):
-                with self.assertRaisesRegex(boot.UsageError, "no .* processor"):
-                    boot.check(there(accel="kvm"))
-                with mock.patch.object(os, "access") as access:
-                    self.assertFalse(boot.kvm_boots(there()))
-                access.assert_not_called()
-
-    def test_what_is_missing_is_named(self):
-        """By Debian's package."""
-        for given, package in ((self.pc, "qemu-system-x86"),
-                               (self.virt, "qemu-system-arm")):
-            guest = given()
-            with mock.patch("shutil.which", lambda _: None), \
-                    self.assertRaisesRegex(boot.UsageError, package):
-                boot.check(guest)
+    return make
 
 
-class Entries(unittest.TestCase):
-    """Where a function's own instructions begin."""
-
-    def test_pc(self):
-        """With and without what marks a target of jumps, and ftrace."""
-        for head, skip in ((ENDBR + NOP5, 9), (ENDBR, 4), (NOP5, 5), (b"", 0)):
-            self.assertEqual(PC.past_entry(head + b"\x55" + ENDBR), skip)
-
-    def test_virt(self):
-        """ftrace has two instructions, of which it sets up one."""
-        for head, skip in ((BTI + MOV + NOP, 12), (NOP + NOP, 8), (MOV, 4),
-                           (b"", 0)):
-            self.assertEqual(VIRT.past_entry(head + PACIASP + NOP), skip)
+@pytest.mark.parametrize("head, machine", (
+    (HEADS[PC], PC), (HEADS[VIRT], VIRT), (b"", PC)))
+def test_image_tells(guest, head, machine):
+    """Also where there is hardly a file."""
+    assert machines.machine_of(guest(head).kernel) is machine
 
 
-class Patch(unittest.TestCase):
-    """no_shadow_doorbells(), and a debugger that answers"""
+@pytest.mark.parametrize("machine, words", (
+    # the runner's port is the second one of its own
+    (PC, ("qemu-system-x86_64 ", " -machine q35 ", "console=ttyS0 ",
+          "fd=7 -serial chardev:port ")),
+    # it has one port: the runner's is on PCI
+    (VIRT, ("qemu-system-aarch64 ", " -machine virt,gic-version=3 ",
+            "console=ttyAMA0 ", "fd=7 -device pci-serial,chardev=port "))))
+def test_arguments(guest, monkeypatch, machine, words):
+    monkeypatch.setattr(boot, "has_dbcs", lambda _: True)
+    said = " ".join(boot.qemu_args(guest(HEADS[machine]), "tcg", "initrd",
+                                   "console", 7, None, None)) + " "
+    assert [word for word in words if word not in said] == []
+    assert said.count(" -serial ") == (2 if machine is PC else 1)
 
-    def patched(self, machine, head):
-        """The command that writes to the guest's memory."""
-        asked = []
 
-        def ask(_, text):
-            asked.append(text)
-            return head.hex() if text.startswith("m") else "OK"
+@pytest.mark.parametrize("here, there", (("x86_64", VIRT), ("aarch64", PC)))
+def test_no_kvm_for_another_processor(guest, monkeypatch, here, there):
+    """Asked for it is refused; else nothing is tried."""
+    monkeypatch.setattr("platform.machine", lambda: here)
+    with pytest.raises(boot.UsageError, match="no .* processor"):
+        boot.check(guest(HEADS[there], accel="kvm"))
+    monkeypatch.setattr(os, "access", lambda *_: pytest.fail("KVM was tried"))
+    assert not boot.kvm_boots(guest(HEADS[there]))
 
-        with mock.patch.object(boot.Debugger, "ask", ask), \
-                mock.patch.object(boot, "symbol", lambda *_: 0x1000):
-            boot.no_shadow_doorbells(None, "", machine)
-        return [text for text in asked if text.startswith("M")]
 
-    def test_return_behind_the_entry(self):
-        """A whole instruction of the processor's."""
-        self.assertEqual(self.patched(PC, ENDBR + NOP5 + b"\x55" * 7),
-                         ["M1009,1:c3"])
-        self.assertEqual(self.patched(VIRT, NOP + NOP + PACIASP * 2),
-                         ["M1008,4:c0035fd6"])
+@pytest.mark.parametrize("machine, package", (
+    (PC, "qemu-system-x86"), (VIRT, "qemu-system-arm")))
+def test_what_is_missing_is_named(guest, monkeypatch, machine, package):
+    """By Debian's package."""
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(boot.UsageError, match=package):
+        boot.check(guest(HEADS[machine]))
+
+
+@pytest.mark.parametrize("what", ("kernel", "initramfs", "job"))
+def test_missing_file(guest, tmp_path, what):
+    """Before anything is started."""
+    given = guest(HEADS[PC], accel="tcg")
+    (tmp_path / what).unlink()
+    with pytest.raises(boot.UsageError, match=what):
+        boot.check(given)
+
+
+# Where a function's own instructions begin, with and without what marks a target
+# of jumps, and ftrace; arm64's has two instructions, of which it sets up one.
+@pytest.mark.parametrize("machine, head, skip", (
+    (PC, ENDBR + NOP5, 9), (PC, ENDBR, 4), (PC, NOP5, 5), (PC, b"", 0),
+    (VIRT, BTI + MOV + NOP, 12), (VIRT, NOP + NOP, 8), (VIRT, MOV, 4),
+    (VIRT, b"", 0)))
+def test_entry(machine, head, skip):
+    rest = b"\x55" + ENDBR if machine is PC else PACIASP + NOP
+    assert machine.past_entry(head + rest) == skip
+
+
+@pytest.mark.parametrize("machine, head, written", (
+    (PC, ENDBR + NOP5 + b"\x55" * 7, "M1009,1:c3"),
+    (VIRT, NOP + NOP + PACIASP * 2, "M1008,4:c0035fd6")))
+def test_return_behind_the_entry(monkeypatch, machine, head, written):
+    """no_shadow_doorbells(): a whole instruction of the processor's."""
+    asked = []
+
+    def ask(_, text):
+        asked.append(text)
+        return head.hex() if text.startswith("m") else "OK"
+
+    monkeypatch.setattr(boot.Debugger, "ask", ask)
+    monkeypatch.setattr(boot, "symbol", lambda *_: 0x1000)
+    boot.no_shadow_doorbells(None, "", machine)
+    assert [text for text in asked if text.startswith("M")] == [written]

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 from lab.qemu import guest
 from scripts import common, kernel

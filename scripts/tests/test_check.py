@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """make check: which groups run for a change, which are believed unrun, and what
 is kept and counted of them."""
-import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
