@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# The disturbers of mixed.sh. disturb_NAME goes on until $TMP/stop is there, and
-# says how often it did what. A write that the kernel refuses, since another
-# disturber was quicker or the disk is away, is not counted, and is no error.
+# The disturbers of mixed.sh. Each goes on until $TMP/stop is there, and says how
+# often it did what. A write that the kernel refuses, since another disturber was
+# quicker or the disk is away, is not counted, and is no error.
 #
 # shellcheck disable=SC2153,SC2154 # QUEUES, MORE...: of stacks.sh
 
@@ -23,10 +23,7 @@ disturbers_of_stack()
 # Linux 6.12 freezes the queue for each attribute but plug_policy.
 attributes_of_steady()
 {
-	case $(uname -r) in
-	6.12.*) ;;
-	*) echo nomerges affinity ;;
-	esac
+	uname -r | grep -q '^6\.12\.' || echo nomerges affinity
 }
 
 going_on()
@@ -47,6 +44,21 @@ pause()
 	usleep $((R * 1000))
 }
 
+# often MS KEY COMMAND...: with pauses of up to so many milliseconds; what
+# COMMAND counts in N is told as KEY
+often()
+{
+	local ms="$1" key="$2"
+
+	shift 2
+	N=0
+	while pause "$ms"; going_on; do
+		"$@"
+	done
+	did "$key" $N
+}
+
+# Sets QUEUE to one of the queues' directories
 pick_queue()
 {
 	# shellcheck disable=SC2086 # a list
@@ -61,119 +73,77 @@ choices()
 	{ tr -d '[]' <"$1" || echo none; } 2>/dev/null
 }
 
-# write_often MS KEY FILE VALUE...: to the queues, one at a time
-write_often()
+# set_one FILE VALUE...: of one queue
+set_one()
 {
-	local ms="$1" key="$2" file="$3"
+	local file="$1"
 
-	shift 3
-	N=0
-	while going_on; do
-		pick_queue
-		pick "$@"
-		try "$WORD" "$QUEUE/$file"
-		pause "$ms"
-	done
-	did "$key" $N
+	shift
+	pick_queue
+	pick "$@"
+	try "$WORD" "$QUEUE/$file"
 }
 
-disturb_modes()
+flip_modes()
 {
-	local burst modes
+	local burst=20
 
 	pick_queue
-	modes=${TORTURE_MODES:-$(choices "$QUEUE/plug_policy")}
-	N=0
-	while going_on; do
-		pick_queue
-		burst=20
-		while [ $burst -gt 0 ]; do
-			# shellcheck disable=SC2086 # a list
-			pick $modes
-			try "$WORD" "$QUEUE/plug_policy"
-			burst=$((burst - 1))
-		done
-		pause 20
+	: "${MODES:=${TORTURE_MODES:-$(choices "$QUEUE/plug_policy")}}"
+	while [ $burst -gt 0 ]; do
+		# shellcheck disable=SC2086 # a list
+		set_one plug_policy $MODES
+		burst=$((burst - 1))
 	done
-	did flips $N
 }
 
-disturb_groups()
+pin_groups()
 {
-	local file
+	local file disk
 
-	N=0
-	while going_on; do
-		pick_queue
-		file=${QUEUE%/queue}
-		pick 0 0 1 2 3 7 8 16 31 32
-		for file in "$DEBUGFS/block/${file##*/}"/hctx*/plug_adaptive; do
-			try "$WORD" "$file"
-		done
-		pause 20
+	pick_queue
+	disk=${QUEUE%/queue}
+	pick 0 0 1 2 3 7 8 16 31 32
+	for file in "$DEBUGFS/block/${disk##*/}"/hctx*/plug_adaptive; do
+		try "$WORD" "$file"
 	done
-	did pins $N
 }
 
-disturb_elevators()
+set_elevator()
 {
-	N=0
-	while going_on; do
-		pick_queue
-		# shellcheck disable=SC2046 # a list
-		pick $(choices "$QUEUE/scheduler")
-		try "$WORD" "$QUEUE/scheduler"
-		pause 300
+	pick_queue
+	# shellcheck disable=SC2046 # a list
+	pick $(choices "$QUEUE/scheduler")
+	try "$WORD" "$QUEUE/scheduler"
+}
+
+# A disk may go and come back at any time.
+fuzz_knobs()
+{
+	local disk rc=0
+
+	set --
+	for disk in ${REMOVABLE:+$(removable_disk)} $QUEUES; do
+		[ ! -e "$(knob "$disk")" ] || set -- "$@" "goes:$disk"
 	done
-	did elevators $N
-}
-
-disturb_nr_requests()
-{
-	write_often 200 nr_requests nr_requests 4 8 31 32 64 128 255
-}
-
-disturb_nomerges()
-{
-	write_often 50 nomerges nomerges 0 0 1 2
-}
-
-disturb_iostats()
-{
-	write_often 50 iostats iostats 0 1
-}
-
-disturb_wbt()
-{
-	write_often 100 wbt wbt_lat_usec 0 -1 100 2000 75000
-}
-
-disturb_read_ahead()
-{
-	write_often 100 read_ahead read_ahead_kb 0 4 128 1024
-}
-
-disturb_affinity()
-{
-	write_often 50 affinity rq_affinity 0 1 2
+	[ $# -gt 0 ] || return 0
+	rnd 1000000
+	knob_fuzz "$R" 2 "$@" >"$TMP/fuzz" 2>&1 || rc=$?
+	[ $rc -le 1 ] || found "knob_fuzz: exit $rc: $(tail -n 1 "$TMP/fuzz")"
+	relay knob_fuzz <"$TMP/fuzz"
+	N=$((N + 1))
 }
 
 # --- the machine -----------------------------------------------------------
 
-disturb_cpus()
+plug_cpus()
 {
 	local cpu
 
-	N=0
-	while going_on; do
-		for cpu in /sys/devices/system/cpu/cpu[1-9]*; do
-			rnd 2
-			[ -e "$cpu/online" ] && try "$R" "$cpu/online"
-		done
-		pause 700
+	for cpu in /sys/devices/system/cpu/cpu[1-9]*; do
+		rnd 2
+		[ -e "$cpu/online" ] && try "$R" "$cpu/online"
 	done
-	did hotplugs $N
-	cpus_back
 }
 
 cpus_back()
@@ -187,43 +157,30 @@ cpus_back()
 }
 
 # Takes a quarter of what is free, at most: this is no test of the OOM killer.
-disturb_memory()
+take_memory()
 {
 	local free
 
-	N=0
-	while going_on; do
-		free=$(awk '$1 == "MemAvailable:" { print int($2 / 4096) }' \
-			/proc/meminfo)
-		[ "$free" -le 64 ] || free=64
-		dd if=/dev/zero of="$TMP/hog" bs=1M count="$free" 2>/dev/null
-		try 3 /proc/sys/vm/drop_caches
-		rm -f "$TMP/hog"
-		pause 1000
-	done
-	did memory_pressures $N
+	free=$(awk '$1 == "MemAvailable:" { print int($2 / 4096) }' \
+		/proc/meminfo)
+	[ "$free" -le 64 ] || free=64
+	dd if=/dev/zero of="$TMP/hog" bs=1M count="$free" 2>/dev/null
+	try 3 /proc/sys/vm/drop_caches
+	rm -f "$TMP/hog"
 }
 
 # --- what only some stacks have --------------------------------------------
 
-disturb_hw_queues()
+change_queues()
 {
-	local cpus
-
-	cpus=$(nproc)
-	N=0
-	while going_on; do
-		rnd "$cpus"
-		try $((R + 1)) "$NULLB/tn0/submit_queues"
-		pause 400
-	done
-	did hw_queues $N
+	rnd "$(nproc)"
+	try $((R + 1)) "$NULLB/tn0/submit_queues"
 }
 
 # How many faults there were, the number left says. Not every time: a hardware
 # queue that cannot be made anew is tried once more, and if that fails, too,
 # blk-mq warns, with or without the series (__blk_mq_realloc_hw_ctxs()).
-disturb_faults()
+inject_faults()
 {
 	local most=1000000
 
@@ -241,45 +198,24 @@ disturb_faults()
 	did faults $((most - $(cat "$FAULTS/times")))
 }
 
-disturb_power()
+cut_power()
 {
-	N=0
-	while going_on; do
-		pause 2000
-		try 0 "$NULLB/tn0/power"
-		pause 300
-		power_back
-	done
-	did power_cycles $N
-}
-
-power_back()
-{
+	try 0 "$NULLB/tn0/power"
+	pause 300
 	[ "$(cat "$NULLB/tn0/power")" = 1 ] || try 1 "$NULLB/tn0/power" ||
 		found "null_blk does not come back"
 }
 
-ctrl_is_live()
-{
-	[ "$(cat "/sys/class/nvme/$1/state" 2>/dev/null)" = live ]
-}
-
-disturb_reset()
+reset_one()
 {
 	local ctrl
 
-	N=0
-	while going_on; do
-		pick_queue
-		ctrl=${QUEUE#/sys/block/}
-		ctrl=${ctrl%n*}
-		if is_nvme "$ctrl" && [ -e "/sys/class/nvme/$ctrl" ]; then
-			try 1 "/sys/class/nvme/$ctrl/reset_controller"
-			trait errors || wait_for 60 ctrl_is_live "$ctrl"
-		fi
-		pause 1500
-	done
-	did resets $N
+	pick_queue
+	ctrl=${QUEUE#/sys/block/}
+	ctrl=${ctrl%n*}
+	is_nvme "$ctrl" && [ -e "/sys/class/nvme/$ctrl" ] || return
+	try 1 "/sys/class/nvme/$ctrl/reset_controller"
+	trait errors || wait_for 60 nvme_state_is "$ctrl" live
 }
 
 is_back()
@@ -287,7 +223,7 @@ is_back()
 	local disk
 
 	disk=$(removable_disk)
-	[ -b "/dev/$disk" ] && ctrl_is_live "$(ctrl_of "$disk")" &&
+	[ -b "/dev/$disk" ] && nvme_state_is "$(ctrl_of "$disk")" live &&
 		ln -sf "$disk" /dev/removable
 }
 
@@ -306,124 +242,92 @@ reset_removable()
 
 # A reset may meet the removal, but not the probe: Linux 7.3 as it is takes one
 # from a controller that is being probed, and then oopses, or leaves it dead.
-disturb_remove()
+remove_once()
 {
 	local reset
 
-	N=0
-	while going_on; do
-		pause 3000
-		reset_removable &
-		reset=$!
-		pause 300
-		try 1 "$REMOVABLE/remove"
-		wait $reset
-		pause 300
-		bring_back || break
-	done
-	did removals $N
+	reset_removable &
+	reset=$!
+	pause 300
+	try 1 "$REMOVABLE/remove"
+	wait $reset
+	pause 300
+	bring_back
 }
 
-disturb_dm_suspend()
+suspend_dm()
 {
-	N=0
-	while going_on; do
-		# shellcheck disable=SC2086 # a list
-		pick $DISKS
-		WORD=${WORD#mapper/}
-		dmsetup suspend "$WORD" --noudevsync || found "suspend failed"
-		pause 200
-		dmsetup resume "$WORD" --noudevsync || found "resume failed"
-		N=$((N + 1))
-		pause 500
-	done
-	did suspends $N
+	# shellcheck disable=SC2086 # a list
+	pick $DISKS
+	WORD=${WORD#mapper/}
+	dmsetup suspend "$WORD" --noudevsync || found "suspend failed"
+	pause 200
+	dmsetup resume "$WORD" --noudevsync || found "resume failed"
+	N=$((N + 1))
 }
 
 # One disk fails, and is taken back; the bitmap says what it missed.
-disturb_md_fail()
+fail_disk()
 {
 	local disk
 
-	N=0
-	while going_on; do
-		pause 2000
-		# shellcheck disable=SC2086 # a list
-		pick $QUEUES
-		disk=/dev/$WORD
-		mdadm --quiet /dev/md0 --fail "$disk" || continue
-		wait_for 10 mdadm --quiet /dev/md0 --remove "$disk" 2>/dev/null
-		mdadm --quiet /dev/md0 --re-add "$disk" ||
-			mdadm --quiet /dev/md0 --add "$disk"
-		mdadm --quiet --wait /dev/md0
-		N=$((N + 1))
-	done
-	did disk_failures $N
+	# shellcheck disable=SC2086 # a list
+	pick $QUEUES
+	disk=/dev/$WORD
+	mdadm --quiet /dev/md0 --fail "$disk" || return
+	wait_for 10 mdadm --quiet /dev/md0 --remove "$disk" 2>/dev/null
+	mdadm --quiet /dev/md0 --re-add "$disk" ||
+		mdadm --quiet /dev/md0 --add "$disk"
+	mdadm --quiet --wait /dev/md0
+	N=$((N + 1))
 }
 
-disturb_md_check()
+check_md()
 {
-	N=0
-	while going_on; do
-		try check /sys/block/md0/md/sync_action
-		pause 1000
-		try idle /sys/block/md0/md/sync_action
-		pause 500
-	done
-	did scrubs $N
-}
-
-has_no_cache()
-{
-	grep -q "no cache" /sys/block/bcache0/bcache/state
+	try check /sys/block/md0/md/sync_action
+	pause 1000
+	try idle /sys/block/md0/md/sync_action
 }
 
 # The cache goes when all that is dirty in it is on the disk.
-disturb_bcache()
+detach_cache()
 {
-	local bcache=/sys/block/bcache0/bcache uuid
+	local bcache=/sys/block/bcache0/bcache
 
-	uuid=$(basename /sys/fs/bcache/*-*)
-	N=0
-	while going_on; do
-		pick writeback writeback writethrough writearound
-		echo "$WORD" >$bcache/cache_mode
-		pause 1500
-		# as fast as it can
-		echo 0 >$bcache/writeback_percent
-		echo 1 >$bcache/detach
-		wait_for 120 has_no_cache || break
-		pause 500
-		# the state says so some time before the detachment is over
-		wait_for 30 try "$uuid" $bcache/attach || break
-		echo 10 >$bcache/writeback_percent
-	done
-	did cache_detaches $N
+	pick writeback writeback writethrough writearound
+	echo "$WORD" >$bcache/cache_mode
+	pause 1500
+	# as fast as it can
+	echo 0 >$bcache/writeback_percent
+	echo 1 >$bcache/detach
+	wait_for 120 grep -q "no cache" $bcache/state || return
+	pause 500
+	# the state says so some time before the detachment is over
+	wait_for 30 try "$(basename /sys/fs/bcache/*-*)" $bcache/attach
+	echo 10 >$bcache/writeback_percent
 }
 
 # --- what must be found: TORTURE_SABOTAGE names one ------------------------
 
 # Bytes that no load wrote
-disturb_sabotage_corrupt()
+write_over()
 {
 	# shellcheck disable=SC2086 # a list
 	pick $DISKS
-	while going_on; do
-		rnd 4096
-		dd if=/dev/urandom of="/dev/$WORD" bs=512 count=8 conv=notrunc \
-			oflag=direct seek=$((R * 8)) 2>/dev/null
-	done
+	rnd 4096
+	dd if=/dev/urandom of="/dev/$WORD" bs=512 count=8 conv=notrunc \
+		oflag=direct seek=$((R * 8)) 2>/dev/null
 }
 
 # A load that does not go on
-disturb_sabotage_hang()
+stop_loads()
 {
 	sleep 2
 	killall -STOP fio plug_load
 }
 
 # What the kernel prints, although nobody warned
-disturb_sabotage_warn()
+warn()
 {
 	sleep 1
 	echo "<3>WARNING: sabotage" >/dev/kmsg
@@ -435,6 +339,35 @@ disturb_sabotage_warn()
 run_disturber()
 {
 	rnd_seed "$2"
-	"disturb_$1"
+	case $1 in
+	modes) often 20 flips flip_modes ;;
+	groups) often 20 pins pin_groups ;;
+	elevators) often 300 elevators set_elevator ;;
+	nr_requests)
+		often 200 nr_requests set_one nr_requests 4 8 31 32 64 128 255
+		;;
+	nomerges) often 50 nomerges set_one nomerges 0 0 1 2 ;;
+	iostats) often 50 iostats set_one iostats 0 1 ;;
+	wbt) often 100 wbt set_one wbt_lat_usec 0 -1 100 2000 75000 ;;
+	read_ahead)
+		often 100 read_ahead set_one read_ahead_kb 0 4 128 1024
+		;;
+	affinity) often 50 affinity set_one rq_affinity 0 1 2 ;;
+	fuzz) often 500 fuzzes fuzz_knobs ;;
+	cpus) often 700 hotplugs plug_cpus ;;
+	memory) often 1000 memory_pressures take_memory ;;
+	hw_queues) often 400 hw_queues change_queues ;;
+	faults) inject_faults ;;
+	power) often 2000 power_cycles cut_power ;;
+	reset) often 1500 resets reset_one ;;
+	remove) often 3000 removals remove_once ;;
+	dm_suspend) often 500 suspends suspend_dm ;;
+	md_fail) often 2000 disk_failures fail_disk ;;
+	md_check) often 500 scrubs check_md ;;
+	bcache) often 500 cache_detaches detach_cache ;;
+	sabotage_corrupt) often 10 overwrites write_over ;;
+	sabotage_hang) stop_loads ;;
+	sabotage_warn) warn ;;
+	esac
 	: >"$TMP/undone.$1"
 }

@@ -13,49 +13,35 @@
 
 # shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
+# shellcheck source=stacks.sh
+. "${0%/*}/stacks.sh"
 
 FILES=4
 FILE_MB=2
 MNT=/mnt/hazard_crypt
 
-# An NVMe disk, since a null_blk that keeps its data is as "always".
-find_disk()
+# encrypt DIR N: what it will hold, by a key of its own
+encrypt()
 {
-	local path
+	local key
 
-	for path in /sys/block/nvme*n1; do
-		[ ! -e "$path/queue/plug_policy" ] || DISK=${path##*/}
-	done
-	[ -n "${DISK-}" ] || skip "no NVMe disk in this guest"
-	prepare "$DISK"
+	key=$(printf '%064d' "$2" | xfs_io -c add_enckey "$1") || return
+	xfs_io -c "set_encpolicy ${key##* }" "$1"
 }
 
 make_fs()
 {
-	local n=0 rc
+	local n=0
 
 	mkfs.ext4 -q -F -O encrypt -b 4096 "/dev/$DISK" 24m || return 1
 	mkdir -p $MNT
 	mount -t ext4 -o inlinecrypt "/dev/$DISK" $MNT ||
 		skip "no inlinecrypt (CONFIG_FS_ENCRYPTION_INLINE_CRYPT)"
+	at_exit umount $MNT
 	while [ $n -lt $FILES ]; do
-		rc=0
-		mkdir $MNT/$n && fscrypt_dir $MNT/$n $n || rc=$?
-		[ $rc -ne "$KSFT_SKIP" ] || skip "ext4 does not encrypt here"
-		[ $rc -eq 0 ] || return 1
+		mkdir $MNT/$n && encrypt $MNT/$n $n || return 1
 		n=$((n + 1))
 	done
-}
-
-# shellcheck disable=SC2317 # a trap
-leave()
-{
-	local rc=$?
-
-	umount "$MNT" 2>/dev/null
-	rmdir "$MNT" 2>/dev/null
-	(exit "$rc")
-	cleanup
 }
 
 # Without a key it is not what was written.
@@ -93,12 +79,10 @@ one()
 
 [ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
-need_program mkfs.ext4
-need_program fscrypt_dir
-need_fio
-[ -z "$MISSING" ] || skip "$MISSING"
-find_disk
-trap leave EXIT
+need_programs mkfs.ext4 xfs_io fio
+# no null_blk: one that keeps its data is as "always"
+nvme 1
+DISK=$BASES
 make_fs || skip "cannot make an encrypted ext4"
 is_encrypted || found "what was written is on the disk as it was"
 MODES=$(modes_of "$DISK")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# The loads of mixed.sh. load_NAME runs passes until the time is over; each
-# writes all of the load's part of each disk in DISKS, and reads it back, unless
-# the stack keeps no data. START is the part's first MiB.
+# The loads of mixed.sh. Each runs passes until the time is over; each pass writes
+# all of the load's part of each disk in DISKS, and reads it back, unless the
+# stack keeps no data. START is the part's first MiB.
 #
 # A pass that fails is "found", unless the stack's TRAITS say errors.
 #
@@ -28,9 +28,9 @@ loads_of_stack()
 		! trait steady || echo uring large
 		return
 	fi
-	echo uring sqpoll libaio psync buffered merge large \
+	trait polled || echo uring sqpoll libaio psync buffered merge large \
 		batch batch_sqpoll batch_libaio
-	trait fewtags || echo nowait
+	trait fewtags || trait polled || echo nowait
 	! trait poll || echo iopoll sqpoll_iopoll batch_polled
 	! trait cmd || echo passthrough
 	! trait nodata || echo mixed_sizes
@@ -54,24 +54,13 @@ fio_sums()
 	END { printf "%d %d\n", ios, bytes }' "$1"
 }
 
-# All disks in one job, so in one plug, where the engine submits batches.
+# All disks in one job, so in one plug, where the engine submits batches;
+# passthrough wants NVMe's character devices.
 fio_files()
 {
-	local disk list=
-
-	for disk in $DISKS; do
-		list="$list${list:+:}/dev/$(node_of "$disk")"
-	done
-	echo "$list"
-}
-
-# What to open: NVMe's character device for passthrough
-node_of()
-{
-	case $LOAD in
-	passthrough) echo "ng${1#nvme}" ;;
-	*) echo "$1" ;;
-	esac
+	# shellcheck disable=SC2086 # a list
+	printf ':/dev/%s' $DISKS | sed -e 's/^://' \
+		-e "$([ "$LOAD" != passthrough ] || echo 's,/nvme,/ng,g')"
 }
 
 fio_options()
@@ -190,86 +179,14 @@ async()
 	fio_load "$rw" --ioengine="$engine" --direct=1 $(batches "$depth") "$@"
 }
 
-direction()
+# async_write ENGINE OPTION...: in a row or at random
+async_write()
 {
 	pick write randwrite
-	echo "$WORD"
-}
-
-load_uring()
-{
-	pick "--bs=4k" "--bsrange=4k-64k" "--bs=4k --fixedbufs=1" \
-		"--bs=4k --registerfiles=1"
-	# shellcheck disable=SC2086 # options
-	async "$(direction)" io_uring $WORD
-}
-
-load_sqpoll()
-{
-	async "$(direction)" io_uring --bs=4k --sqthread_poll=1
-}
-
-load_iopoll()
-{
-	async "$(direction)" io_uring --bs=4k --hipri=1
-}
-
-load_sqpoll_iopoll()
-{
-	async "$(direction)" io_uring --bs=4k --hipri=1 --sqthread_poll=1
-}
-
-load_libaio()
-{
-	async "$(direction)" libaio --bsrange=4k-16k
-}
-
-load_psync()
-{
-	fio_load "$(direction)" --ioengine=psync --direct=1 --bs=4k --numjobs=1
-}
-
-load_buffered()
-{
-	fio_load "$(direction)" --ioengine=psync --bs=4k --fsync=64 \
-		--invalidate=1
-}
-
-# What plugs are for
-load_merge()
-{
-	async write io_uring --bs=4k
-}
-
-load_large()
-{
-	async "$(direction)" io_uring --bs=128k
-}
-
-# Only batches of disks without data: sizes change within a plug.
-load_mixed_sizes()
-{
-	async randrw io_uring --bssplit=4k/70:64k/20:256k/10
-}
-
-# A character device knows no O_DIRECT.
-load_passthrough()
-{
-	pick 0 1
-	async "$(direction)" io_uring_cmd --direct=0 --cmd_type=nvme --bs=4k \
-		--hipri="$WORD"
+	async "$WORD" "$@"
 }
 
 # --- plug_load: its batches are exact, its pattern depends on the seed -----
-
-disk_paths()
-{
-	local disk
-
-	for disk in $DISKS; do
-		echo "/dev/$disk"
-	done
-}
 
 # batch_pass SEED OPTION...
 batch_pass()
@@ -280,13 +197,13 @@ batch_pass()
 	set -- -S "$seed" -o "${START}m" -z ${RANGE_MB}m "$@"
 	if trait nodata; then
 		! trait errors || set -- -E "$@"
-		# shellcheck disable=SC2046 # a list
-		plug_load -m 50 -n 4000 "$@" $(disk_paths)
+		# shellcheck disable=SC2046,SC2086 # a list
+		plug_load -m 50 -n 4000 "$@" $(printf '/dev/%s ' $DISKS)
 		return
 	fi
-	# shellcheck disable=SC2046 # a list
-	plug_load -r write -a rand-once "$@" $(disk_paths) &&
-	plug_load -r verify -a rand "$@" $(disk_paths)
+	# shellcheck disable=SC2046,SC2086 # a list
+	set -- "$@" $(printf '/dev/%s ' $DISKS)
+	plug_load -r write -a rand-once "$@" && plug_load -r verify -a rand "$@"
 }
 
 # What plug_load printed as NAME=VALUE, summed
@@ -334,31 +251,6 @@ batch_load()
 	done
 }
 
-load_batch()
-{
-	batch_load
-}
-
-load_batch_libaio()
-{
-	batch_load -e libaio
-}
-
-load_batch_sqpoll()
-{
-	batch_load -q
-}
-
-load_batch_polled()
-{
-	batch_load -P
-}
-
-load_nowait()
-{
-	batch_load -N
-}
-
 # --- one load, in the background -------------------------------------------
 
 # run_load NAME PLACE SEED: PLACE is which part of the disks it has
@@ -368,9 +260,46 @@ run_load()
 	START=$((16 * $2))
 	IOS=0 VERIFIED=0 PASSES=0 BEGUN=0
 	rnd_seed "$3"
-	"load_$1"
-	did ios $IOS
-	did passes $PASSES
-	[ $VERIFIED -eq 0 ] || did bytes_verified $VERIFIED
-	: >"$TMP/done.$1"
+	case $LOAD in
+	uring)
+		pick --bs=4k --bsrange=4k-64k "--bs=4k --fixedbufs=1" \
+			"--bs=4k --registerfiles=1"
+		# shellcheck disable=SC2086 # options
+		async_write io_uring $WORD
+		;;
+	sqpoll) async_write io_uring --bs=4k --sqthread_poll=1 ;;
+	iopoll) async_write io_uring --bs=4k --hipri=1 ;;
+	sqpoll_iopoll)
+		async_write io_uring --bs=4k --hipri=1 --sqthread_poll=1
+		;;
+	libaio) async_write libaio --bsrange=4k-16k ;;
+	psync)
+		pick write randwrite
+		fio_load "$WORD" --ioengine=psync --direct=1 --bs=4k
+		;;
+	buffered)
+		pick write randwrite
+		fio_load "$WORD" --ioengine=psync --bs=4k --fsync=64 \
+			--invalidate=1
+		;;
+	merge) async write io_uring --bs=4k ;;	# what plugs are for
+	large) async_write io_uring --bs=128k ;;
+	mixed_sizes)		# within a plug; only where no data is kept
+		async randrw io_uring --bssplit=4k/70:64k/20:256k/10
+		;;
+	passthrough)		# a character device knows no O_DIRECT
+		pick 0 1
+		async_write io_uring_cmd --direct=0 --cmd_type=nvme --bs=4k \
+			--hipri="$WORD"
+		;;
+	batch) batch_load ;;
+	batch_libaio) batch_load -e libaio ;;
+	batch_sqpoll) batch_load -q ;;
+	batch_polled) batch_load -P ;;
+	nowait) batch_load -N ;;
+	esac
+	did ios "$IOS"
+	did passes "$PASSES"
+	[ "$VERIFIED" -eq 0 ] || did bytes_verified "$VERIFIED"
+	: >"$TMP/ended.$1"
 }

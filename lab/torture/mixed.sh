@@ -20,12 +20,6 @@
 # shellcheck source=disturb.sh
 . "${0%/*}/disturb.sh"
 
-# All stacks that stacks.sh knows
-stacks()
-{
-	sed -n 's/^stack_\(.*\)()$/\1/p' "${0%/*}/stacks.sh"
-}
-
 # Attributes that a disturber may change; a disk that outlives this round gets
 # them back.
 save_queues()
@@ -44,19 +38,15 @@ save_queues()
 # choose N WORD...: sets CHOSEN to N different ones
 choose()
 {
-	local left="$1" word rest
+	local left="$1"
 
 	shift
 	CHOSEN=
 	while [ "$left" -gt 0 ] && [ $# -gt 0 ]; do
 		pick "$@"
 		CHOSEN="$CHOSEN $WORD"
-		rest=
-		for word; do
-			[ "$word" = "$WORD" ] || rest="$rest $word"
-		done
-		# shellcheck disable=SC2086 # a list
-		set -- $rest
+		# shellcheck disable=SC2046 # a list
+		set -- $(printf '%s\n' "$@" | grep -vx "$WORD")
 		left=$((left - 1))
 	done
 }
@@ -111,21 +101,14 @@ start_disturbers()
 	done
 }
 
-loads_are_done()
+# all_have MARK NAME...: set when each has ended
+all_have()
 {
-	local load
+	local mark="$1" name
 
-	for load in $LOADS; do
-		[ -e "$TMP/done.$load" ] || return 1
-	done
-}
-
-disturbers_are_done()
-{
-	local name
-
-	for name in $DISTURBERS; do
-		[ -e "$TMP/undone.$name" ] || return 1
+	shift
+	for name; do
+		[ -e "$TMP/$mark.$name" ] || return 1
 	done
 }
 
@@ -154,28 +137,35 @@ hung()
 	over
 }
 
+# end_all MARK NAME...: or say that one of them does not end
+end_all()
+{
+	deadline "$GRACE"
+	until all_have "$@"; do
+		time_left || hung "one does not end: $*"
+		sleep 0.2
+	done
+}
+
 run_all()
 {
 	rm -f "$TMP/stop"
 	deadline "$SECONDS_LEFT"
 	start_loads
 	start_disturbers
-	while time_left && ! loads_are_done; do
+	# shellcheck disable=SC2086 # a list
+	while time_left && ! all_have ended $LOADS; do
 		sleep 0.5
 	done
 	# A disturber keeps nobody from ending: it stops first.
 	: >"$TMP/stop"
-	deadline "$GRACE"
-	until disturbers_are_done; do
-		time_left || hung "a disturber does not end: $DISTURBERS"
-		sleep 0.2
-	done
-	until loads_are_done; do
-		time_left || hung "a load does not end: $LOADS"
-		sleep 0.2
-	done
-	# shellcheck disable=SC2086 # a list
-	wait $LOAD_JOBS
+	# shellcheck disable=SC2086 # lists
+	{
+		end_all undone $DISTURBERS
+		end_all ended $LOADS
+		wait $LOAD_JOBS
+	}
+	cpus_back
 	[ -z "$REMOVABLE" ] || QUEUES=$(removable_disk)
 }
 
@@ -220,42 +210,21 @@ enable_stats()
 	done
 }
 
-# However this script ends
-leave()
-{
-	local rc=$?
-
-	trap - EXIT
-	: >"$TMP/stop"
-	if [ -n "${STARTED-}" ]; then
-		cpus_back
-	fi
-	restore_attrs
-	: >"$TMP/saved"
-	if [ -n "${STACK-}" ] && command -v "down_$STACK" >/dev/null; then
-		"down_$STACK"
-	fi
-	[ ! -e "$TMP/found" ] || rc=1
-	(exit "$rc")
-	cleanup
-}
-
 [ $# -ge 2 ] || usage SEED SECONDS '[STACK]'
 rnd_seed "$1"
 SECONDS_LEFT=$2
 # shellcheck disable=SC2046 # a list
-pick $(stacks)
+pick $(labels stacks.sh stack)
 STACK=${3:-$WORD}
 KIND=mixed:$STACK
 DISKS='' QUEUES='' TRAITS='' MORE=''
-trap leave EXIT
-command -v "stack_$STACK" >/dev/null || {
-	echo "mixed.sh: no stack '$STACK'; there are: $(stacks | tr '\n' ' ')" >&2
+stack "$STACK" || {
+	echo "mixed.sh: no stack '$STACK'; there are:" \
+		"$(labels stacks.sh stack | xargs)" >&2
 	exit 2
 }
-"stack_$STACK"
 [ ! -e "$TMP/found" ] || over
-QUEUES=${QUEUES:-$DISKS}
+at_exit cpus_back
 save_queues
 enable_stats
 rnd 2
@@ -267,7 +236,6 @@ choose_disturbers
 rnd 2
 [ $R -eq 0 ] || [ ! -d "$NULLB" ] || [ ! -e "$(knob "${QUEUES%% *}")" ] ||
 	pin_static_keys
-STARTED=1
 tell "detail $STACK on ${QUEUES# }: loads$LOADS; disturbers$DISTURBERS"
 run_all
 expect_idle

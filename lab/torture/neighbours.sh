@@ -297,7 +297,10 @@ make_disk()
 		DISK=tn0
 		TRAITS="nodata errors"
 		;;
-	suspend) nvme_disk 1 ;;
+	suspend)
+		nvme 1
+		DISK=$BASES
+		;;
 	*)
 		bases 1
 		DISK=$BASES
@@ -314,20 +317,6 @@ one_mode()
 	wait_for 60 idle "$DISK" || found "$CASE, $MODE: I/O stays in flight"
 }
 
-leave()
-{
-	local rc=$?
-
-	trap - EXIT
-	: >"$TMP/stop"
-	restore_attrs
-	down_bases
-	remove_cgroups
-	[ ! -e "$TMP/found" ] || rc=1
-	(exit "$rc")
-	cleanup
-}
-
 [ $# -ge 2 ] || usage SEED SECONDS '[CASE]'
 rnd_seed "$1"
 # shellcheck disable=SC2046 # a list
@@ -338,7 +327,6 @@ command -v "case_$CASE" >/dev/null || {
 	echo "neighbours.sh: no case '$CASE'; there are: $(cases | tr '\n' ' ')" >&2
 	exit 2
 }
-trap leave EXIT
 deadline "$2"
 END=$DEADLINE
 make_cgroups io a b

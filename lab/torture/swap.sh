@@ -74,28 +74,21 @@ swap_to()
 	SWAP=
 }
 
-finish_and_cleanup()
+end_swap()
 {
-	local rc=$?
-
-	: >"$TMP/stop"
 	[ -z "$SWAP" ] || swapoff "$SWAP"
-	remove_cgroups
-	(exit "$rc")
-	cleanup
 }
 
 [ $# -eq 2 ] || usage SEED SECONDS
-PATH=${0%/*}:$PATH
 SEED=$1
 SWAP=
 rnd_seed "$SEED"
 [ -e /proc/swaps ] || skip "no swap (CONFIG_SWAP)"
-command -v swap_load >/dev/null || skip "no swap_load"
-trap finish_and_cleanup EXIT
+need_programs swap_load
 # shellcheck disable=SC2046 # a list
 set -- "$2" $(nvme_disks)
 make_cgroups memory torture
+at_exit end_swap
 echo $MAX >"$CGROUP/torture/memory.max" || found "cannot limit memory"
 if [ $# -gt 1 ]; then
 	prepare "$2"

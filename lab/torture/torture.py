@@ -10,7 +10,6 @@ result.json. A failure names the command that repeats its round.
 import argparse
 import collections
 import dataclasses
-import glob
 import os
 import random
 import re
@@ -18,15 +17,15 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-from lab.torture import kit
-from lab.torture import races
 from lab.qemu import boot, guest
+from lab.torture import kit, races
 from scripts import common, kernel
 from scripts.checks import tap
 from scripts.kbuild import arch
+
+HERE = Path(__file__).parent
 
 # What fits TAP_SECONDS, on a kernel that has neither faults nor stacked disks
 TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",
@@ -34,12 +33,12 @@ TAP_KINDS = ("mixed:nvme_namespaces", "mixed:null_irq2", "mixed:null_poll",
              "mixed:null_power", "mixed:ssd", "mixed:virtio", "mixed:loop",
              "mixed:nvme_remove")
 KERNELS = ("debug", "kcsan")
+# Ordinary ones, and "torture", which has all that is stacked but looks for no
+# bugs. What "base..." finds, without the series, is not of its making.
+ALL_KERNELS = (*KERNELS, "patched", "base", "torture", "base-torture")
 # A thread for each CPU lets them run at once, which QEMU's x86 is not up to:
 # see boot.accel_args().
 THREADS = "multi" if arch.IS_ARM64 else "single"
-# Ordinary ones, and "torture", which has all that is stacked but looks for no
-# bugs. What "base..." finds, without the series, is not of its making.
-OTHER_KERNELS = ("patched", "base", "torture", "base-torture")
 MODES = ("always", "never", "seq-small", "adaptive")
 SABOTAGES = ("corrupt", "hang", "warn")
 TAP_SECONDS = 90
@@ -49,14 +48,11 @@ BOOT_SECONDS = {"debug": 40, "kcsan": 40}
 ROUND_OVERHEAD = 9      # making and taking down a stack, last passes
 SLICE = (5, 30)         # seconds of a round: least, most
 # Who has more to do in one round than a mixed one takes that many slices.
-WEIGHTS = {"power": 4, "neighbours": 4, "waits": 3, "swap": 2, "fuzz": 2}
-# Kinds that do one of several things, which KIND:THING names: PREFIX_THING() of
-# a file.
-PARTS = {"mixed": ("stack", "stacks.sh"),
-         "neighbours": ("case", "neighbours.sh")}
-GRACE = 60              # for the round that is under way when the time is over
-PATIENCE = 150          # what a round may take beyond its slice
-POWER_OFF = 30          # what a guest may take after its last round
+WEIGHTS = {"power": 4, "neighbours": 4, "waits": 3, "swap": 2}
+# Kinds that do one of several things, which KIND:THING names: where they stand
+PARTS = {"mixed": ("stacks.sh", r"^\t(\w+)\)"),
+         "neighbours": ("neighbours.sh", r"^case_(\w+)\(\)")}
+PATIENCE = 300          # how much longer than a slice a round may be mute
 DISK_MB = 256
 
 
@@ -77,32 +73,26 @@ def parts(kind):
     """What a kind does one of; none if it always does the same."""
     if kind not in PARTS:
         return []
-    prefix, name = PARTS[kind]
-    with open(os.path.join(HERE, name), encoding="ascii") as text:
-        return re.findall(r"^%s_(\w+)\(\)" % prefix, text.read(), re.M)
+    name, label = PARTS[kind]
+    return re.findall(label, (HERE / name).read_text(encoding="ascii"), re.M)
 
 
 def known_kinds():
     """Each program for the guest is one, but for the scheduler."""
-    names = [os.path.basename(path)[:-3]
-             for path in sorted(glob.glob(os.path.join(HERE, "*.sh")))
-             if os.access(path, os.X_OK)]
-    names.remove("torture")
-    return names
+    return [path.stem for path in sorted(HERE.glob("*.sh"))
+            if os.access(path, os.X_OK) and path.stem != "torture"]
 
 
 def help_text():
-    """All that KINDS can name."""
     found = []
     for kind in known_kinds():
-        purpose = common.description(os.path.join(HERE, kind + ".sh"))
-        found += textwrap.wrap(kind + ": " + purpose, 78,
+        purpose = common.description(HERE / f"{kind}.sh")
+        found += textwrap.wrap(f"{kind}: {purpose}", 78,
                                subsequent_indent="    ")
-        if parts(kind):
-            found += textwrap.wrap("or one of: " + ", ".join(
-                kind + ":" + part for part in parts(kind)), 78,
-                initial_indent="    ", subsequent_indent="    ",
-                break_on_hyphens=False)
+        names = ", ".join(f"{kind}:{part}" for part in parts(kind))
+        found += textwrap.wrap(f"or one of: {names}" if names else "", 78,
+                               initial_indent="    ", subsequent_indent="    ",
+                               break_on_hyphens=False)
     return "\n".join(found)
 
 
@@ -141,13 +131,15 @@ class Found:
     replay: str
     log: str
 
+    def __str__(self):
+        return f"{self.item}: {self.text}\n  log: {self.log}\n  replay: {self.replay}"
+
 
 class Tally:
     """What was tried and found with one kernel."""
 
     def __init__(self, variant, wanted):
         self.variant = variant
-        self.slice = 0
         self.seconds = 0            # of the round under way
         self.rounds = collections.defaultdict(collections.Counter)
         self.counters = collections.Counter()
@@ -160,22 +152,20 @@ class Tally:
         self.untried = list(wanted)
         self.now = ("boot", 0, 0)   # item, number, seed
         self.under_way = False
-        self.began = 0.0            # the round under way, or the last one
-        self.ended = 0.0
-        self.log = ""
 
     def add_found(self, text):
         """Blames the round under way, and says so at once."""
         item, _, seed = self.now
-        again = replay(self.variant, item, seed, self.seconds)
-        self.found.append(Found(text, item, seed, again, self.log))
-        print(f"torture: FOUND ({self.variant}, {item}, round's seed {seed}): "
-              f"{text}\n  log: {self.log}\n  replay: {again}", flush=True)
+        self.found.append(Found(
+            text, item, seed, replay(self.variant, item, seed, self.seconds),
+            self.logs[-1] if self.logs else ""))
+        print(f"torture: FOUND ({self.variant}, round's seed {seed}) "
+              f"{self.found[-1]}", flush=True)
 
     def take(self, line):
         """A line from the guest."""
         word, _, rest = line.partition(" ")
-        handler = getattr(self, "take_" + word, None)
+        handler = getattr(self, f"take_{word}", None)
         if handler:
             try:
                 handler(rest)
@@ -188,7 +178,6 @@ class Tally:
         self.now = (item, int(number), int(seed))
         self.seconds = int(seconds)
         self.under_way = True
-        self.began = time.monotonic()
 
     def take_end(self, rest):
         """N STATUS SECONDS"""
@@ -196,20 +185,12 @@ class Tally:
         self.end_round(status)
 
     def end_round(self, status):
-        """Counts it; what ended with the guest was tried, too."""
+        """What ended with the guest was tried, too."""
         item = self.now[0]
         self.under_way = False
-        self.ended = time.monotonic()
         self.rounds[item][status] += 1
-        if item in self.untried and status != "cut":
+        if item in self.untried:
             self.untried.remove(item)
-
-    def is_just_slow(self):
-        """Whether a guest whose time is over may still be at its work."""
-        now = time.monotonic()
-        if self.under_way:
-            return now - self.began < self.seconds + PATIENCE
-        return now - self.ended < POWER_OFF
 
     def take_did(self, rest):
         """KEY N: summed, but of times (..._us_...) the longest is kept"""
@@ -220,7 +201,6 @@ class Tally:
             self.counters[key] += int(number)
 
     def take_found(self, rest):
-        """TEXT"""
         self.add_found(rest)
 
     def take_skipped(self, rest):
@@ -230,12 +210,11 @@ class Tally:
 
     def tried(self):
         """Rounds that did something."""
-        return sum(count for by in self.rounds.values()
-                   for status, count in by.items()
-                   if status not in ("skip", "cut"))
+        return sum(by.total() - by["skip"] for by in self.rounds.values())
 
     def add_races(self, found, ours):
         """Sorts KCSAN's reports."""
+        self.races.clear()
         for race in found:
             if race.is_ours(ours):
                 self.races.append(race)
@@ -246,7 +225,6 @@ class Tally:
     def record(self):
         """For result.json."""
         return {
-            "slice": self.slice,
             "rounds": {item: dict(by) for item, by in
                        sorted(self.rounds.items())},
             "counters": dict(sorted(self.counters.items())),
@@ -285,7 +263,7 @@ class Lane:
         self.items = wanted
         self.ours = ours
         self.tally = Tally(variant, wanted)
-        self.tally.slice = self.slice_seconds(args.seconds)
+        self.slice = self.slice_seconds(args.seconds)
         self.files = kit.files(variant)
         self.number = 0
 
@@ -301,16 +279,16 @@ class Lane:
 
     def out(self):
         """A guest's directory."""
-        return os.path.join(self.args.out, f"{self.variant}-{self.number}")
+        return Path(self.args.out) / f"{self.variant}-{self.number}"
 
     def remove_disks(self):
         """What a guest has written is of no use without it."""
-        for name in glob.glob(self.out() + "/*.img"):
-            os.unlink(name)
+        for path in self.out().glob("*.img"):
+            path.unlink()
 
     def guest_seed(self):
         """Of the guest that comes next: lanes and guests differ."""
-        return (self.args.seed + 7919 * KERNEL_NUMBER(self.variant)
+        return (self.args.seed + 7919 * ALL_KERNELS.index(self.variant)
                 + self.number)
 
     def job(self, seconds):
@@ -321,18 +299,15 @@ class Lane:
                  f"export TORTURE_MODES='{' '.join(self.args.modes)}'\n"
                  f"export TORTURE_WEIGHTS='{weights}'\n")
         if self.args.round is not None:
-            kind, _, stack = self.items[0].partition(":")
-            run = f"/torture/{kind}.sh {self.args.round} {seconds} {stack}"
+            kind, _, part = self.items[0].partition(":")
             said = f"round 1 {self.items[0]} {self.args.round} {seconds}"
-            return (setup +
-                    f"echo '{said}' >$VERDICT\n{run}\nrc=$?\n"
-                    "case $rc in 0) s=pass ;; 4) s=skip ;; *) s=fail ;; esac\n"
-                    "echo \"end 1 $s 0\" >$VERDICT\nexit $rc\n")
-        order = self.order()
-        return (setup +
-                f"exec /torture/torture.sh {self.guest_seed()} {seconds} "
-                f"{self.tally.slice} {len(self.tally.untried) or 0} "
-                f"{' '.join(order)}\n")
+            return (f"{setup}echo '{said}' >$VERDICT\n"
+                    f"/torture/{kind}.sh {self.args.round} {seconds} {part}\n"
+                    "rc=$?\ncase $rc in 0) s=pass ;; 4) s=skip ;; *) s=fail ;; "
+                    "esac\necho \"end 1 $s 0\" >$VERDICT\nexit $rc\n")
+        return (f"{setup}exec /torture/torture.sh {self.guest_seed()} {seconds} "
+                f"{self.slice} {len(self.tally.untried)} "
+                f"{' '.join(self.order())}\n")
 
     def order(self):
         """First what was not tried yet, in an order of the seed's."""
@@ -343,18 +318,19 @@ class Lane:
         chance.shuffle(rest)
         return first + rest
 
-    def settings(self, out, seconds):
-        """Of a guest that works for so long."""
+    def settings(self):
+        """Of the guest that comes next. It ends by itself when its last round
+        is over."""
         chance = random.Random(self.guest_seed())
         return dict(
             name=f"torture {self.variant}", files=self.files,
-            timeout=seconds + (GRACE if self.args.round is None else 300),
+            timeout=self.slice * max(WEIGHTS.values()) + PATIENCE,
             smp=chance.choice((2, 2, 3, 4)), mem=2560,
             accel=os.environ.get("ACCEL") or "tcg",
             tcg_thread=self.args.threads,
-            disks=tuple(f"file:{out}/nvme{n}.img:{DISK_MB}m"
+            disks=tuple(f"file:{self.out()}/nvme{n}.img:{DISK_MB}m"
                         for n in range(3)),
-            devices=disk_arguments(out),
+            devices=disk_arguments(self.out()),
             # An interrupt while the boot CPU looks for its features makes
             # KASAN take five levels of page tables for four.
             append="no5lvl null_blk.poll_queues=2 null_blk.submit_queues=2 "
@@ -369,7 +345,6 @@ class Lane:
         """The first warning that counts: KCSAN and lockdep report also what
         others do."""
         found, rest = races.split_console(console)
-        self.tally.races.clear()
         self.tally.add_races(found, self.ours)
         if self.tally.races:
             return self.tally.races[0].title
@@ -378,19 +353,15 @@ class Lane:
     def run_guest(self, seconds):
         """One guest; what it came to is in the tally."""
         out = self.out()
-        os.makedirs(out, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
         self.remove_disks()
         self.tally.now = ("boot", 0, self.guest_seed())
-        self.tally.log = os.path.join(out, "console.log")
-        self.tally.logs.append(self.tally.log)
+        self.tally.logs.append(str(out / "console.log"))
         before = len(self.tally.found)
-        result = guest.run(self.variant, out, self.job(seconds),
-                           **self.settings(out, seconds))
+        result = guest.run(self.variant, str(out), self.job(seconds),
+                           **self.settings())
         self.remove_disks()
-        if result.reason.startswith("timeout") and self.tally.is_just_slow():
-            if self.tally.under_way:
-                self.tally.end_round("cut")
-        elif result.status == "fail" and (
+        if result.status == "fail" and (
                 len(self.tally.found) == before
                 or not result.reason.startswith("the job failed")):
             self.tally.add_found(result.reason)
@@ -409,47 +380,35 @@ class Lane:
                 return
             self.run_guest(int(min(left, GUEST_SECONDS)))
 
-    def state(self):
-        """For the progress line."""
-        item, number, _ = self.tally.now
-        return f"{self.variant} round {number} {item}"
-
-
-def KERNEL_NUMBER(variant):  # pylint: disable=invalid-name
-    """So that two kernels do not try the same."""
-    return (KERNELS + OTHER_KERNELS).index(variant)
-
 
 # --- all together ----------------------------------------------------------
 
 def write_result(args, lanes, state):
     """result.json; returns its path."""
     path = os.path.join(args.out, "result.json")
-    record = {"seed": args.seed, "seconds": args.seconds, "state": state,
-              "round": args.round,
-              "kernels": {lane.variant: lane.tally.record()
-                          for lane in lanes}}
-    common.write_json(path, record)
+    common.write_json(path, {
+        "seed": args.seed, "seconds": args.seconds, "state": state,
+        "round": args.round,
+        "kernels": {lane.variant: {"slice": lane.slice, **lane.tally.record()}
+                    for lane in lanes}})
     return path
 
 
 def table(lanes):
     """What was tried and found, a column per kernel."""
-    names = sorted({name for lane in lanes for name in lane.tally.counters})
+    tallies = [lane.tally for lane in lanes]
     rows = [("", [lane.variant for lane in lanes]),
-            ("rounds", [lane.tally.tried() for lane in lanes]),
-            ("guests", [lane.number for lane in lanes])]
-    rows += [(name, [lane.tally.counters[name] for lane in lanes])
-             for name in names]
-    rows += [("kinds and stacks tried",
-              [sum(1 for by in lane.tally.rounds.values()
-                   if any(status != "skip" for status in by))
-               for lane in lanes]),
-             ("skipped", [len(lane.tally.skipped) for lane in lanes]),
-             ("not reached", [len(lane.tally.untried) for lane in lanes]),
-             ("races elsewhere",
-              [sum(lane.tally.elsewhere.values()) for lane in lanes]),
-             ("FOUND", [len(lane.tally.found) for lane in lanes])]
+            ("rounds", [tally.tried() for tally in tallies]),
+            ("guests", [lane.number for lane in lanes]),
+            *((name, [tally.counters[name] for tally in tallies]) for name in
+              sorted({name for tally in tallies for name in tally.counters})),
+            ("kinds and stacks tried",
+             [sum(set(by) != {"skip"} for by in tally.rounds.values())
+              for tally in tallies]),
+            ("skipped", [len(tally.skipped) for tally in tallies]),
+            ("not reached", [len(tally.untried) for tally in tallies]),
+            ("races elsewhere", [tally.elsewhere.total() for tally in tallies]),
+            ("FOUND", [len(tally.found) for tally in tallies])]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:{width}}" + "".join(f" {cell:>14}"
                                                  for cell in cells)
@@ -460,27 +419,28 @@ def details(lanes):
     """What the table has only the number of."""
     lines = []
     for lane in lanes:
-        tally = lane.tally
-        for item, why in sorted(tally.skipped.items()):
-            lines.append(f"skipped ({lane.variant}) {item}: {why}")
+        tally, of = lane.tally, f"({lane.variant})"
+        lines += [f"skipped {of} {item}: {why}"
+                  for item, why in sorted(tally.skipped.items())]
         if tally.untried:
-            lines.append(f"not reached ({lane.variant}): "
-                         + " ".join(tally.untried))
-        for one in tally.found:
-            lines.append(f"FOUND ({lane.variant}) {one.item}: {one.text}\n"
-                         f"  log: {one.log}\n  replay: {one.replay}")
+            lines.append(f"not reached {of}: {' '.join(tally.untried)}")
+        lines += [f"FOUND {of} {one}" for one in tally.found]
     return lines
 
 
 def run_lanes(lanes, end):
     """All lanes side by side; says every ten seconds where they are."""
+    def state(_):
+        rounds = ", ".join("{} round {} {}".format(
+            lane.variant, lane.tally.now[1], lane.tally.now[0])
+                           for lane in lanes)
+        return f"torture: {rounds}; {max(0, end - time.monotonic()):.0f} s left"
+
     threads = [threading.Thread(target=lane.run, args=(end,), daemon=True)
                for lane in lanes]
     for thread in threads:
         thread.start()
-    with common.clock(lambda _: "torture: %s; %d s left" % (
-            ", ".join(lane.state() for lane in lanes),
-            max(0, end - time.monotonic()))):
+    with common.clock(state):
         for thread in threads:
             thread.join()
 
@@ -494,7 +454,7 @@ def torture(args, wanted):
     lanes = [Lane(variant, args, wanted, ours) for variant in args.kernels]
     print(f"torture: seed {args.seed}, {args.seconds} s, "
           f"{len(wanted)} kinds and stacks, rounds of "
-          f"{lanes[0].tally.slice} s, kernels {' '.join(args.kernels)}",
+          f"{lanes[0].slice} s, kernels {' '.join(args.kernels)}",
           flush=True)
     try:
         run_lanes(lanes, time.monotonic() + args.seconds)
@@ -524,20 +484,17 @@ def tell_tap(args, lanes):
     """The same as test results: one for each kind or stack."""
     write_result(args, lanes, "done")
     report = tap.Report()
-    for lane in lanes:
-        for item, by in sorted(lane.tally.rounds.items()):
-            if not set(by) - {"skip", "cut"}:
-                report.skip(item, lane.tally.skipped.get(
-                    item, "the time was over"))
+    for tally in (lane.tally for lane in lanes):
+        for item, by in sorted(tally.rounds.items()):
+            if set(by) == {"skip"}:
+                report.skip(item, tally.skipped.get(item, "it does not say why"))
             else:
-                report.check(not set(by) - {"pass", "skip", "cut"}, item,
-                             "\n".join(one.text + "\n" + one.replay
-                                       for one in lane.tally.found
-                                       if one.item == item))
-        report.check(not lane.tally.found, "nothing was found",
-                     "\n".join(details([lane])))
-        report.check(lane.tally.tried(), "something was tried")
-    print("\n".join("# " + line for line in table(lanes).splitlines()))
+                report.check(set(by) <= {"pass", "skip"}, item, "\n".join(
+                    str(one) for one in tally.found if one.item == item))
+        report.check(not tally.found, "nothing was found",
+                     "\n".join(map(str, tally.found)))
+        report.check(tally.tried(), "something was tried")
+    print("\n".join(f"# {line}" for line in table(lanes).splitlines()))
     report.exit()
 
 
@@ -546,16 +503,16 @@ def words(text):
     return text.replace(",", " ").split()
 
 
-def parse_args(argv):
-    """Refuses what cannot be before anything is built."""
-    parser = argparse.ArgumentParser(
+def parser():
+    made = argparse.ArgumentParser(
         description=__doc__.partition("\n\n")[0],
         epilog="Exit: 0 nothing found, 1 something found, 2 usage.")
-    add = parser.add_argument
-    add("--time", default="10m", help="of all, after the builds [10m]")
+    add = made.add_argument
+    add("--time", default="10m",
+        help="of all, after the builds; rounds under way are finished [10m]")
     add("--seed", default="", help="of all chance [the clock's]")
     add("--kernels", default="",
-        help=f"of {', '.join(KERNELS + OTHER_KERNELS)} [{','.join(KERNELS)}]")
+        help=f"of {', '.join(ALL_KERNELS)} [{','.join(KERNELS)}]")
     add("--kinds", default="",
         help=f"of {', '.join(known_kinds())}, mixed:STACK, neighbours:CASE "
              "[all]")
@@ -569,25 +526,38 @@ def parse_args(argv):
         help=f"of QEMU's emulation [{THREADS}]")
     add("--sabotage", choices=SABOTAGES, default="",
         help="do what must be found, to see that it is")
-    add("--out", default=kit.OUT, help="for logs and result.json")
+    add("--out", default=kit.OUT, type=os.path.abspath,
+        help="for logs and result.json")
     add("--tap", action="store_true",
         help=f"test results; {TAP_SECONDS} s, the ordinary kernel")
-    args = parser.parse_args(argv)
-    args.out = os.path.abspath(args.out)
+    return made
+
+
+def check_words(what, given, known):
+    for word in given:
+        if word not in known:
+            raise Refused(f"{what} '{word}' is none of {', '.join(known)}")
+
+
+def number(name, value, otherwise):
+    if value and not re.fullmatch(r"\d{1,9}", value):
+        raise Refused(f"--{name} '{value}' is no number from 0 to 999999999")
+    return int(value) if value else otherwise
+
+
+def parse_args(argv):
+    """Refuses what cannot be before anything is built."""
+    args = parser().parse_args(argv)
     args.seconds = parse_time(args.time)
     args.kernels = words(args.kernels) or list(KERNELS)
     if args.tap:
         args.seconds, args.kernels = TAP_SECONDS, ["patched"]
         args.seed = args.seed or "1"
-    check_numbers(args)
+    args.seed = number("seed", args.seed, int(time.time()) % 1000000)
+    args.round = number("round", args.round, None)
     args.modes = words(args.modes)
-    for mode in args.modes:
-        if mode not in MODES:
-            raise Refused(f"mode '{mode}' is none of {', '.join(MODES)}")
-    for variant in args.kernels:
-        if variant not in KERNELS + OTHER_KERNELS:
-            raise Refused(f"kernel '{variant}' is none of "
-                          f"{', '.join(KERNELS + OTHER_KERNELS)}")
+    check_words("mode", args.modes, MODES)
+    check_words("kernel", args.kernels, ALL_KERNELS)
     if words(args.kinds) == ["help"]:
         print(help_text())
         sys.exit()
@@ -599,20 +569,7 @@ def parse_args(argv):
     return args, wanted
 
 
-def check_numbers(args):
-    """--seed and --round."""
-    for name in ("seed", "round"):
-        value = getattr(args, name)
-        if value and not re.fullmatch(r"\d{1,9}", value):
-            raise Refused(f"--{name} '{value}' is no number from 0 to "
-                          "999999999")
-        setattr(args, name, int(value) if value else None)
-    if args.seed is None:
-        args.seed = int(time.time()) % 1000000
-
-
 def main(argv=None):
-    """The command line."""
     try:
         args, wanted = parse_args(argv)
         lanes = torture(args, wanted)

@@ -12,7 +12,8 @@
 #
 # What the selftests share is there, too: null_create, set_mode, pin_group,
 # wait_for, background... What fails there (failed) counts as found here. All
-# that it made or changed is put back when the kind exits, however it exits.
+# that it made or changed is put back when the kind exits, however it exits:
+# at_exit says how.
 #
 # In the guest /torture stands for the selftests' directory: their libraries are
 # beside this one, and /kselftest/ktap_helpers.sh is where these look for it.
@@ -82,6 +83,13 @@ over()
 	exit 0
 }
 
+# labels FILE FUNCTION: what its table has, a case statement whose labels stand
+# behind one tab
+labels()
+{
+	sed -n "/^$2()/,/^}/s/^\t\([a-z][a-z0-9_]*\)).*/\1/p" "${0%/*}/$1"
+}
+
 # relay WHERE: passes on what a program, on our input, found and did
 relay()
 {
@@ -98,15 +106,10 @@ relay()
 }
 
 # Nothing is in flight when nobody waits for anything.
-in_flight_of()
-{
-	tr -s ' ' '\n' <"/sys/block/$1/inflight" |
-		awk '{ n += $1 } END { print n + 0 }'
-}
-
 idle()
 {
-	[ ! -e "/sys/block/$1/inflight" ] || [ "$(in_flight_of "$1")" -eq 0 ]
+	[ ! -e "/sys/block/$1/inflight" ] ||
+		! grep -q '[1-9]' "/sys/block/$1/inflight"
 }
 
 # --- chance ----------------------------------------------------------------
@@ -120,12 +123,11 @@ rnd_seed()
 # rnd N: sets R to 0..N-1, for N up to 2^30
 rnd()
 {
-	RND_STATE=$(((RND_STATE * 1103515245 + 12345) % 2147483648))
-	R=$((RND_STATE / 65536))
-	if [ "$1" -gt 32768 ]; then
+	R=0
+	for _ in 1 2; do
 		RND_STATE=$(((RND_STATE * 1103515245 + 12345) % 2147483648))
 		R=$((R * 32768 + RND_STATE / 65536))
-	fi
+	done
 	R=$((R % $1))
 }
 
@@ -173,6 +175,7 @@ make_cgroups()
 	CGROUP=$TMP/cgroup
 	mkdir "$CGROUP"
 	mount -t cgroup2 none "$CGROUP" || skip "no cgroup2 (CONFIG_CGROUPS)"
+	at_exit remove_cgroups
 	grep -qw "$controller" "$CGROUP/cgroup.controllers" ||
 		skip "no $controller controller in this kernel"
 	echo "+$controller" >"$CGROUP/cgroup.subtree_control"
@@ -193,7 +196,6 @@ in_cgroup()
 
 remove_cgroups()
 {
-	[ -d "${CGROUP-}" ] || return 0
 	rmdir "$CGROUP"/*/ 2>/dev/null
-	! grep -q " $CGROUP " /proc/mounts || umount "$CGROUP"
+	umount "$CGROUP"
 }

@@ -18,33 +18,25 @@
 # did hog_mean_us_MODE	the mean one
 # did copies_us_MODE	how long a read was held that came before copies
 
+# shellcheck disable=SC2317 # functions are called by the names given to others
+
 # shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
 
 DISK=bpwait
 CPU=1
-LOADS="uring libaio libaio_tags large readahead writeback psync stopped sqpoll
-	hog hog_tags copies"
+LOADS=$(labels waits.sh run_load)
 
 # One burst is longer than any submission, so that a request that waits for the
 # hog is told from one that waits for the rest of its plug.
 BUSY_US=4000
-IDLE_US=3000
 
 # One read beside a plug's worth of copies.
 COPIES=63
 
-# What waits.awk prints of a case.
-W_waits=0
-W_sleeps=0
-W_exits=0
-W_stops=0
-W_preempts=0
-W_held=0
-W_most=0
-W_first_us=0
-W_max_us=0
-W_mean_us=0
+# What waits.awk prints of a case
+W_waits=0 W_sleeps=0 W_exits=0 W_stops=0 W_preempts=0 W_held=0 W_most=0
+W_first_us=0 W_max_us=0 W_mean_us=0
 
 # --- the trace -------------------------------------------------------------
 
@@ -94,46 +86,17 @@ limit_of()
 # io ARG...: of this case, of random 4K
 io()
 {
-	load -n "$IOS" -s $BATCH -c 8 -d 128 "$@" "/dev/$DISK" ||
-		found "waits: the load failed: $*"
+	load -n "$IOS" -s "$BATCH" -c 8 -d 128 "$@" "/dev/$DISK"
 }
 
 # The submitter sleeps for a tag while it holds requests.
 few_tags()
 {
 	set_attr "/sys/block/$DISK/queue/nr_requests" 24
-	io -e libaio
+	io -e libaio || return
 	set_attr "/sys/block/$DISK/queue/nr_requests" 256
 }
 
-# Each I/O is several requests, so that io_uring's workers take it.
-large()
-{
-	load -n 128 -b 4m -s 4 -c 1 -d 8 "/dev/$DISK" ||
-		found "waits: the load failed: large"
-}
-
-# Forget what was read before; each pass reads on from where the last one was.
-readahead()
-{
-	echo 1 >/proc/sys/vm/drop_caches
-	dd if="/dev/$DISK" of=/dev/null bs=64k count=$((IOS / 8)) 2>/dev/null ||
-		found "waits: dd failed: readahead"
-}
-
-writeback()
-{
-	dd if=/dev/zero of="/dev/$DISK" bs=64k count=$((IOS / 16)) \
-		conv=fsync 2>/dev/null || found "waits: dd failed: writeback"
-}
-
-psync()
-{
-	dd if="/dev/$DISK" of=/dev/null bs=4M count=8 iflag=direct \
-		2>/dev/null || found "waits: dd failed: psync"
-}
-
-# shellcheck disable=SC2317 # called through background
 exec_load()
 {
 	exec plug_load -n "$IOS" -s "$BATCH" -c 8 -d 128 "/dev/$DISK" \
@@ -149,18 +112,31 @@ stopped()
 		kill -CONT "$JOB" 2>/dev/null
 		usleep 6000
 	done
-	wait "$JOB" || found "waits: the load that was stopped failed"
+	wait "$JOB"
+}
+
+# A real-time task that computes for BUSY_US, sleeps for as long, and so on: each
+# time it wakes up it interrupts a task in whatever that is doing.
+exec_hog()
+{
+	# shellcheck disable=SC2086 # a command
+	exec chrt -f 50 $PIN fio --name=hog --thread --ioengine=cpuio \
+		--cpuload=50 --cpuchunks=$BUSY_US --time_based --runtime=1h \
+		>"$TMP/hog" 2>&1
 }
 
 # On one CPU, which the hog takes away again and again.
 beside_hog()
 {
-	background hog $CPU $BUSY_US $IDLE_US
+	local rc=0
+
 	PIN="taskset $((1 << CPU))"
-	"$1"
+	background exec_hog
+	"$@" || rc=$?
 	PIN=
-	kill "$JOB"
+	kill "$JOB" || found "waits: no hog: $(cat "$TMP/hog")"
 	wait "$JOB" 2>/dev/null
+	return $rc
 }
 
 # The copies come from the page cache of another disk.
@@ -173,25 +149,34 @@ copies()
 		n=$((n + 1))
 	done
 	# shellcheck disable=SC2086 # a list
-	submit_list $list || found "waits: submit_list failed"
+	submit_list $list
 }
 
+# The labels are all there are.
 run_load()
 {
 	case $1 in
 	uring) io ;;
 	libaio) io -e libaio ;;
 	libaio_tags) few_tags ;;
-	large) large ;;
-	readahead) readahead ;;
-	writeback) writeback ;;
-	psync) psync ;;
+	large)		# so that io_uring's workers take what is several requests
+		load -n 128 -b 4m -s 4 -c 1 -d 8 "/dev/$DISK"
+		;;
+	readahead)	# each pass goes on where the last one was
+		echo 1 >/proc/sys/vm/drop_caches
+		dd if="/dev/$DISK" of=/dev/null bs=64k count=$((IOS / 8))
+		;;
+	writeback)
+		dd if=/dev/zero of="/dev/$DISK" bs=64k count=$((IOS / 16)) \
+			conv=fsync
+		;;
+	psync) dd if="/dev/$DISK" of=/dev/null bs=4M count=8 iflag=direct ;;
 	stopped) stopped ;;
 	sqpoll) io -q ;;
 	hog) beside_hog io ;;
 	hog_tags) beside_hog few_tags ;;
 	copies) copies ;;
-	esac
+	esac || found "waits: the load failed: $1"
 }
 
 # --- cases -----------------------------------------------------------------
@@ -217,42 +202,33 @@ remember_hog()
 	echo "$W_max_us $W_mean_us $W_waits $W_held $W_most" >>"$TMP/hog.$1"
 }
 
-# hog_figure MODE FORMULA: of all its cases
-hog_figure()
+# hog_figures MODE: sets MAX, MEAN, HELD and MOST of all its cases
+hog_figures()
 {
-	awk '{ if ($1 > max) max = $1; sum += $2 * $3; n += $3; held += $4
-		if ($5 > most) most = $5 }
-		END { print '"$2"' }' "$TMP/hog.$1"
-}
-
-tell_hog()
-{
-	local mode
-
-	for mode in $MODES; do
-		[ -e "$TMP/hog.$mode" ] || continue
-		did "hog_max_us_$mode" "$(hog_figure "$mode" 'max + 0')"
-		did "hog_mean_us_$mode" \
-			"$(hog_figure "$mode" 'int(n ? sum / n : 0)')"
-		echo "waits: $mode was preempted" \
-			"$(hog_figure "$mode" 'held + 0') times with requests" \
-			"held, at most $(hog_figure "$mode" 'most + 0')"
-	done
+	[ -e "$TMP/hog.$1" ] || return
+	# shellcheck disable=SC2046 # four numbers
+	set -- $(awk '{ if ($1 > max) max = $1; sum += $2 * $3; n += $3
+		held += $4; if ($5 > most) most = $5 }
+		END { print max + 0, int(n ? sum / n : 0), held, most + 0 }' \
+		"$TMP/hog.$1")
+	MAX=$1 MEAN=$2 HELD=$3 MOST=$4
 }
 
 # What a mode holds less, waits less for the hog; what it holds as long, waits
 # as long. Twice and a burst is what chance makes of equals.
-compare_hog()
+tell_hog()
 {
-	local mode mean always
+	local mode always=
 
-	[ -e "$TMP/hog.always" ] || return 0
-	always=$(hog_figure always 'int(n ? sum / n : 0)')
+	! hog_figures always || always=$MEAN
 	for mode in $MODES; do
-		[ -e "$TMP/hog.$mode" ] || continue
-		mean=$(hog_figure "$mode" 'int(n ? sum / n : 0)')
-		[ "$mean" -le $((2 * always + BUSY_US)) ] ||
-			found "waits: beside a hog $mode holds for $mean us," \
+		hog_figures "$mode" || continue
+		did "hog_max_us_$mode" "$MAX"
+		did "hog_mean_us_$mode" "$MEAN"
+		echo "waits: $mode was preempted $HELD times with requests" \
+			"held, at most $MOST"
+		[ -z "$always" ] || [ "$MEAN" -le $((2 * always + BUSY_US)) ] ||
+			found "waits: beside a hog $mode holds for $MEAN us," \
 				"always for $always us"
 	done
 }
@@ -275,15 +251,14 @@ make_disks()
 # Every load in every mode, as long as there is time, from a random place.
 all_cases()
 {
-	local before load mode
+	local load mode begun=
 
-	# shellcheck disable=SC2046,SC2086 # lists
-	rnd $(count_words $LOADS)
-	before=$R
+	# shellcheck disable=SC2086 # a list
+	pick $LOADS
 	while time_left; do
 		for load in $LOADS; do
-			before=$((before - 1))
-			[ $before -lt 0 ] || continue
+			[ -n "$begun" ] || [ "$load" = "$WORD" ] || continue
+			begun=1
 			for mode in $MODES; do
 				time_left || return 0
 				one_case "$mode" "$load"
@@ -292,23 +267,16 @@ all_cases()
 	done
 }
 
-case ${1-} in
--h | --help)
-	sed -n '5,/^$/s/^# \{0,1\}//p' "$0"
-	exit 0
-	;;
-esac
 [ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
 deadline "$2"
 IOS=2048
 need_null_blk
 need_trace
-need_program hog
+need_program chrt
 need_program submit_list
 [ -z "$MISSING" ] || skip "$MISSING"
 make_disks || skip "cannot create the disks"
 all_cases
 tell_hog
-compare_hog
 over
