@@ -43,6 +43,49 @@ more_passes()
 	[ $BEGUN -eq 1 ] || time_left
 }
 
+# passes COMMAND...: each with a seed of its own, R. COMMAND counts in IOS, and
+# sets BYTES to what it has verified.
+passes()
+{
+	local rc
+
+	while more_passes; do
+		rc=0 BYTES=0
+		rnd 1000000
+		"$@" >"$TMP/said.$LOAD" 2>&1 || rc=$?
+		if [ $rc -eq 0 ]; then
+			PASSES=$((PASSES + 1))
+			trait nodata || VERIFIED=$((VERIFIED + BYTES))
+		elif [ $rc -ne $STUCK ] && { trait errors || is_excused $rc; }; then
+			sleep 0.2	# the disk may be away for a while
+		else
+			cat "$TMP/said.$LOAD"
+			found "$LOAD: exit $rc:" "$(grep -im 1 -E \
+				'plug_load:|verify|error|fail' \
+				"$TMP/said.$LOAD" || tail -n 1 "$TMP/said.$LOAD")"
+			break
+		fi
+	done
+}
+
+# Exits of plug_load: I/O that never ends; a kernel or disk that cannot do it
+STUCK=3
+CANNOT=4
+
+# is_excused RC: what neither the disk nor the series has to answer for
+is_excused()
+{
+	[ "$1" -ne $CANNOT ] || return 0
+	# Before passthrough, fio identifies the namespace by a command that
+	# nobody repeats when a reset of the controller ends it.
+	grep -q "failed to fetch identify namespace" "$TMP/said.$LOAD" && return
+	# md splits an I/O, and one part may find no tag. Linux 6.12's io_uring
+	# repeats such an I/O only if all parts end in the task, and none in an
+	# interrupt.
+	uname -r | grep -q '^6\.12\.' && [ "${STACK#md_}" != "$STACK" ] &&
+		grep -q "Resource temporarily unavailable" "$TMP/said.$LOAD"
+}
+
 # --- fio -------------------------------------------------------------------
 
 # The sum of what the jobs in fio's JSON did: ios, and bytes read
@@ -63,111 +106,37 @@ fio_files()
 		-e "$([ "$LOAD" != passthrough ] || echo 's,/nvme,/ng,g')"
 }
 
-fio_options()
-{
-	local option=
-
-	if trait nodata; then
-		option="--rw=$1"
-		[ "$1" != randwrite ] || option="--rw=randrw"
-	else
-		option="--rw=$1 --verify=crc32c --do_verify=1 --verify_fatal=1"
-		option="$option --verify_state_save=0"
-	fi
-	! trait errors || option="$option --continue_on_error=all"
-	! trait zoned || option="$option --zonemode=zbd --max_open_zones=2"
-	echo "$option"
-}
-
-# fio_pass SEED RW OPTION...
+# fio_pass RW OPTION...
 fio_pass()
 {
-	local seed="$1" rw="$2" disks size
+	local rw="$1" rc=0
 
-	shift 2
-	# shellcheck disable=SC2086 # a list
-	disks=$(count_words $DISKS)
-	size=$((RANGE_MB * disks))
+	shift
+	if ! trait nodata; then
+		set -- "$@" --verify=crc32c --do_verify=1 --verify_fatal=1 \
+			--verify_state_save=0
+	elif [ "$rw" = randwrite ]; then
+		rw=randrw
+	fi
+	! trait errors || set -- "$@" --continue_on_error=all
+	! trait zoned || set -- "$@" --zonemode=zbd --max_open_zones=2
+	rm -f "$TMP/fio.$LOAD"
 	# A disk that is away must not become a file in /dev.
-	# shellcheck disable=SC2046 # a list
+	# shellcheck disable=SC2086 # a list
 	fio --name="$LOAD" --thread --eta=never --output-format=json \
-		--allow_file_create=0 \
-		--output="$TMP/fio.$LOAD" --filename="$(fio_files)" \
-		--randseed="$seed" --file_service_type=roundrobin \
-		--offset="${START}m" --size="${size}m" $(fio_options "$rw") \
-		"$@" 2>&1
-}
-
-# Before passthrough, fio identifies the namespace by a command that nobody
-# repeats when a reset of the controller ends it.
-identify_failed()
-{
-	grep -q "failed to fetch identify namespace" "$TMP/fio.$LOAD.err"
-}
-
-# md splits an I/O, and one part may find no tag. Linux 6.12's io_uring repeats
-# such an I/O only if all parts end in the task, and none in an interrupt.
-uring_gave_up()
-{
-	case $(uname -r):${STACK-} in
-	6.12.*:md_*) grep -q "Resource temporarily unavailable" \
-		"$TMP/fio.$LOAD.err" ;;
-	*) return 1 ;;
-	esac
-}
-
-# Counts, and says what was wrong.
-fio_took()
-{
-	local rc="$1" ios bytes
-
-	[ "$rc" -ne 0 ] && { identify_failed || uring_gave_up; } && return
-	[ -s "$TMP/fio.$LOAD" ] || {
-		trait errors || found "$LOAD: fio left no result, exit $rc"
-		return
-	}
+		--allow_file_create=0 --output="$TMP/fio.$LOAD" \
+		--filename="$(fio_files)" --rw="$rw" --randseed="$R" \
+		--file_service_type=roundrobin --offset="${START}m" \
+		--size="$((RANGE_MB * $(count_words $DISKS)))m" "$@" || rc=$?
+	[ -s "$TMP/fio.$LOAD" ] || return 255
 	# shellcheck disable=SC2046 # two numbers
 	set -- $(fio_sums "$TMP/fio.$LOAD")
-	ios=$1 bytes=$2
-	IOS=$((IOS + ios))
-	if [ "$rc" -eq 0 ] && ! trait nodata; then
-		VERIFIED=$((VERIFIED + bytes))
-	elif [ "$rc" -ne 0 ] && ! trait errors; then
-		cat "$TMP/fio.$LOAD.err"
-		found "$LOAD: fio exit $rc:" \
-			"$(grep -im 1 -E 'verify|error|fail' "$TMP/fio.$LOAD.err" ||
-				tail -n 1 "$TMP/fio.$LOAD.err")"
-		return 1
-	fi
-	PASSES=$((PASSES + 1))
+	IOS=$((IOS + $1)) BYTES=$2
+	return $rc
 }
 
-# fio_load RW OPTION...: passes with their own seeds
-fio_load()
-{
-	local rc
-
-	while more_passes; do
-		rc=0
-		rm -f "$TMP/fio.$LOAD"
-		rnd 1000000
-		fio_pass "$R" "$@" >"$TMP/fio.$LOAD.err" || rc=$?
-		fio_took $rc || break
-		# The disk may be away for a while.
-		[ $rc -eq 0 ] || sleep 0.1
-	done
-}
-
-# batches DEPTH: how an asynchronous engine shall submit and wait
-batches()
-{
-	pick 1 4 8 16 32 32 64
-	[ "$WORD" -le "$1" ] || WORD=$1
-	echo "--iodepth=$1 --iodepth_batch_submit=$WORD" \
-		"--iodepth_batch_complete_min=1 --iodepth_batch_complete_max=$1"
-}
-
-# async RW ENGINE OPTION...
+# async RW ENGINE OPTION...: an asynchronous engine, of some depth, that submits
+# batches of some size
 async()
 {
 	local rw="$1" engine="$2" depth
@@ -175,8 +144,12 @@ async()
 	shift 2
 	pick 4 32 64 128
 	depth=$WORD
-	# shellcheck disable=SC2046 # a list
-	fio_load "$rw" --ioengine="$engine" --direct=1 $(batches "$depth") "$@"
+	pick 1 4 8 16 32 32 64
+	[ "$WORD" -le "$depth" ] || WORD=$depth
+	passes fio_pass "$rw" --ioengine="$engine" --direct=1 \
+		--iodepth="$depth" --iodepth_batch_submit="$WORD" \
+		--iodepth_batch_complete_min=1 \
+		--iodepth_batch_complete_max="$depth" "$@"
 }
 
 # async_write ENGINE OPTION...: in a row or at random
@@ -186,25 +159,14 @@ async_write()
 	async "$WORD" "$@"
 }
 
-# --- plug_load: its batches are exact, its pattern depends on the seed -----
-
-# batch_pass SEED OPTION...
-batch_pass()
+# sync_write OPTION...
+sync_write()
 {
-	local seed="$1"
-
-	shift
-	set -- -S "$seed" -o "${START}m" -z ${RANGE_MB}m "$@"
-	if trait nodata; then
-		! trait errors || set -- -E "$@"
-		# shellcheck disable=SC2046,SC2086 # a list
-		plug_load -m 50 -n 4000 "$@" $(printf '/dev/%s ' $DISKS)
-		return
-	fi
-	# shellcheck disable=SC2046,SC2086 # a list
-	set -- "$@" $(printf '/dev/%s ' $DISKS)
-	plug_load -r write -a rand-once "$@" && plug_load -r verify -a rand "$@"
+	pick write randwrite
+	passes fio_pass "$WORD" --ioengine=psync --bs=4k "$@"
 }
+
+# --- plug_load: its batches are exact, its pattern depends on the seed -----
 
 # What plug_load printed as NAME=VALUE, summed
 batch_sum()
@@ -213,42 +175,25 @@ batch_sum()
 		awk -F= -v name="$1" '$1 == name { n += $2 } END { print n + 0 }'
 }
 
-# 4 is a kernel or disk that cannot do it.
-batch_took()
+# batch_pass OPTION...
+batch_pass()
 {
-	local rc="$1"
+	local rc=0
 
-	IOS=$((IOS + $(batch_sum ios)))
-	if [ "$rc" -eq 3 ]; then
-		found "$LOAD: plug_load is stuck"
-		return 1
-	elif [ "$rc" -eq 4 ] || { [ "$rc" -ne 0 ] && trait errors; }; then
-		sleep 0.2
-		return
-	elif [ "$rc" -ne 0 ]; then
-		cat "$TMP/batch.$LOAD"
-		found "$LOAD: plug_load exit $rc:" \
-			"$(grep -m 1 plug_load: "$TMP/batch.$LOAD")"
-		return 1
-	fi
-	PASSES=$((PASSES + 1))
-	trait nodata || VERIFIED=$((VERIFIED + $(batch_sum bytes) / 2))
-}
-
-# batch_load OPTION...
-batch_load()
-{
-	local rc submit
-
-	while more_passes; do
-		rc=0
-		pick 1 2 8 32 32 64 128
-		submit=$WORD
-		rnd 1000000
-		batch_pass "$R" -s "$submit" -c 1 "$@" >"$TMP/batch.$LOAD" 2>&1 ||
-			rc=$?
-		batch_took $rc || break
-	done
+	pick 1 2 8 32 32 64 128
+	# shellcheck disable=SC2046,SC2086 # a list
+	set -- -s "$WORD" -c 1 "$@" -S "$R" -o "${START}m" -z ${RANGE_MB}m \
+		$(printf '/dev/%s ' $DISKS)
+	if trait nodata; then
+		! trait errors || set -- -E "$@"
+		plug_load -m 50 -n 4000 "$@"
+	else
+		plug_load -r write -a rand-once "$@" &&
+			plug_load -r verify -a rand "$@"
+	fi >"$TMP/batch.$LOAD" 2>&1 || rc=$?
+	IOS=$((IOS + $(batch_sum ios))) BYTES=$(($(batch_sum bytes) / 2))
+	cat "$TMP/batch.$LOAD"
+	return $rc
 }
 
 # --- one load, in the background -------------------------------------------
@@ -273,15 +218,8 @@ run_load()
 		async_write io_uring --bs=4k --hipri=1 --sqthread_poll=1
 		;;
 	libaio) async_write libaio --bsrange=4k-16k ;;
-	psync)
-		pick write randwrite
-		fio_load "$WORD" --ioengine=psync --direct=1 --bs=4k
-		;;
-	buffered)
-		pick write randwrite
-		fio_load "$WORD" --ioengine=psync --bs=4k --fsync=64 \
-			--invalidate=1
-		;;
+	psync) sync_write --direct=1 ;;
+	buffered) sync_write --fsync=64 --invalidate=1 ;;
 	merge) async write io_uring --bs=4k ;;	# what plugs are for
 	large) async_write io_uring --bs=128k ;;
 	mixed_sizes)		# within a plug; only where no data is kept
@@ -292,11 +230,11 @@ run_load()
 		async_write io_uring_cmd --direct=0 --cmd_type=nvme --bs=4k \
 			--hipri="$WORD"
 		;;
-	batch) batch_load ;;
-	batch_libaio) batch_load -e libaio ;;
-	batch_sqpoll) batch_load -q ;;
-	batch_polled) batch_load -P ;;
-	nowait) batch_load -N ;;
+	batch) passes batch_pass ;;
+	batch_libaio) passes batch_pass -e libaio ;;
+	batch_sqpoll) passes batch_pass -q ;;
+	batch_polled) passes batch_pass -P ;;
+	nowait) passes batch_pass -N ;;
 	esac
 	did ios "$IOS"
 	did passes "$PASSES"

@@ -182,7 +182,7 @@ dm_create()
 
 dm_remove()
 {
-	[ -b "/dev/mapper/$1" ] || return 0
+	dmsetup info "$1" >/dev/null 2>&1 || return 0
 	dmsetup resume "$1" 2>/dev/null
 	wait_for 10 dmsetup remove "$1" --noudevsync
 }

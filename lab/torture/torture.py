@@ -164,27 +164,20 @@ class Tally:
 
     def take(self, line):
         """A line from the guest."""
-        word, _, rest = line.partition(" ")
+        word, *rest = line.split() or [""]
         handler = getattr(self, f"take_{word}", None)
-        if handler:
-            try:
-                handler(rest)
-            except (ValueError, IndexError):
-                self.add_found(f"the guest said '{line}', which is garbled")
+        try:
+            if handler:
+                handler(*rest)
+        except (ValueError, TypeError):
+            self.add_found(f"the guest said '{line}', which is garbled")
 
-    def take_round(self, rest):
-        """N ITEM SEED SECONDS"""
-        number, item, seed, seconds = rest.split()
-        self.now = (item, int(number), int(seed))
+    def take_round(self, count, item, seed, seconds):
+        self.now = (item, int(count), int(seed))
         self.seconds = int(seconds)
         self.under_way = True
 
-    def take_end(self, rest):
-        """N STATUS SECONDS"""
-        _, status, _ = rest.split()
-        self.end_round(status)
-
-    def end_round(self, status):
+    def take_end(self, _count, status, _seconds):
         """What ended with the guest was tried, too."""
         item = self.now[0]
         self.under_way = False
@@ -192,21 +185,18 @@ class Tally:
         if item in self.untried:
             self.untried.remove(item)
 
-    def take_did(self, rest):
-        """KEY N: summed, but of times (..._us_...) the longest is kept"""
-        key, number = rest.split()
+    def take_did(self, key, count):
+        """Summed, but of times (..._us_...) the longest is kept."""
         if "_us_" in key:
-            self.counters[key] = max(self.counters[key], int(number))
+            self.counters[key] = max(self.counters[key], int(count))
         else:
-            self.counters[key] += int(number)
+            self.counters[key] += int(count)
 
-    def take_found(self, rest):
-        self.add_found(rest)
+    def take_found(self, *text):
+        self.add_found(" ".join(text))
 
-    def take_skipped(self, rest):
-        """ITEM WHY"""
-        item, _, why = rest.partition(" ")
-        self.skipped[item] = why
+    def take_skipped(self, item, *why):
+        self.skipped[item] = " ".join(why)
 
     def tried(self):
         """Rounds that did something."""
@@ -366,7 +356,7 @@ class Lane:
                 or not result.reason.startswith("the job failed")):
             self.tally.add_found(result.reason)
         if self.tally.under_way:
-            self.tally.end_round("died")
+            self.tally.take_end(0, "died", 0)
         self.number += 1
 
     def run(self, end):
