@@ -51,7 +51,7 @@ null()
 null_alone()
 {
 	TRAITS=nodata
-	MORE="hw_queues fuzz"
+	MORE=hw_queues
 	DISKS=tn0
 	null tn0 "$@"
 }
@@ -305,7 +305,7 @@ raid()
 raid_with_bitmap()
 {
 	raid "$@" --bitmap=internal
-	MORE="$MORE md_fail! md_check"
+	MORE="$MORE md_fail md_check"
 }
 
 # A cache that writes back, and that is taken away in the midst
@@ -425,7 +425,10 @@ stack()
 		nvme_remove "$BASES"
 		;;
 	null_irq0) null_alone irqmode=0 ;;
-	null_irq1) null_alone irqmode=1 ;;
+	null_irq1)
+		null_alone irqmode=1
+		MORE="hw_queues! fuzz!"
+		;;
 	null_irq2) null_alone irqmode=2 completion_nsec=100000 ;;
 	null_blocking) null_alone blocking=1 ;;
 	null_memory)			# makes it sleep: it falls back to "always"
@@ -507,7 +510,10 @@ stack()
 		;;
 	md_raid0) raid 0 0 2 ;;
 	md_raid1) raid_with_bitmap 1 1 2 ;;
-	md_raid10) raid_with_bitmap 10 10 4 ;;
+	md_raid10)
+		raid 10 10 4 --bitmap=internal
+		MORE="$MORE md_fail! md_check"
+		;;
 	md_raid5) raid_with_bitmap 456 5 3 ;;
 	bcache)
 		bases 2
