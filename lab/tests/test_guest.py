@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lab.qemu import guest
-from scripts import common, selftest
+from scripts import common, kernel, selftest
 from scripts.checks import tap
 
 
@@ -43,6 +43,44 @@ def test_together():
         guest.together({"a": fail, "b": lambda: time.sleep(0.2),
                         "c": lambda: begun.append("c")}, workers=1)
     assert begun == []
+
+
+@pytest.fixture(name="builds")
+def fixture_builds(tmp_path, monkeypatch):
+    """The builds of an initramfs, of programs that lie in a directory."""
+    def entries(*programs):
+        made.append(programs)
+        yield b"archive"
+
+    made = []
+    for name in ("busybox", "fio", "plug_load.c"):
+        (tmp_path / name).write_text(name, encoding="ascii")
+    monkeypatch.setattr(kernel, "BUILD", str(tmp_path))
+    monkeypatch.setattr(guest, "plug_load", lambda: [tmp_path / "plug_load.c"])
+    monkeypatch.setattr(guest.arch, "find", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(guest, "libraries", lambda *programs: ([], []))
+    monkeypatch.setattr(guest, "entries", entries)
+    return made
+
+
+def test_initramfs_is_made_anew_if_its_inputs_change(builds, tmp_path):
+    for name in ("busybox", "fio", "plug_load.c"):
+        before = len(builds)
+        (tmp_path / name).write_text("new", encoding="ascii")
+        with open(guest.initramfs(), "rb") as archive:
+            assert archive.read() == b"archive"
+        assert guest.initramfs() and len(builds) == before + 1
+
+
+def test_what_stands_in_the_way_is_named(builds, monkeypatch):
+    """With the command that mends it."""
+    monkeypatch.setattr(guest, "libraries", lambda *programs: (["libc.so"], []))
+    with pytest.raises(kernel.BuildError, match="apt-get install busybox-static"):
+        guest.initramfs()
+    monkeypatch.setattr(guest.arch, "find", lambda name: None)
+    with pytest.raises(kernel.BuildError, match="need busybox: apt-get install"):
+        guest.initramfs()
+    assert not builds
 
 
 SAID = """TAP version 13

@@ -117,16 +117,11 @@ GRACE=${TORTURE_GRACE:-150}
 
 show_queues()
 {
-	local disk file
+	local disk
 
 	for disk in $QUEUES; do
-		for file in "$DEBUGFS/block/$disk/state" \
-			    "$DEBUGFS/block/$disk"/hctx*/state \
-			    "$DEBUGFS/block/$disk"/hctx*/busy \
-			    "$DEBUGFS/block/$disk"/hctx*/dispatch \
-			    "$DEBUGFS/block/$disk"/hctx*/plug_stats; do
-			sed "s|^|${file#"$DEBUGFS/block/"}: |" "$file" 2>/dev/null
-		done
+		(cd "$DEBUGFS/block/$disk" && grep -s . state hctx*/state \
+			hctx*/busy hctx*/dispatch hctx*/plug_stats)
 	done
 }
 
