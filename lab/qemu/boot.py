@@ -17,6 +17,7 @@ traced so far: two marks are a measurement window without a race.
 """
 
 import collections
+import contextlib
 import ctypes
 import dataclasses
 import fcntl
@@ -334,37 +335,19 @@ def uml_args(guest, initrd, port):
 
 # --- shadow doorbells ------------------------------------------------------
 
-class Debugger:
-    """As much of gdb's remote protocol as patching a few bytes takes."""
-
-    def __init__(self, sock):
-        self.sock = sock
-        self.rest = b""
-
-    def byte(self):
-        if not self.rest:
-            self.rest = self.sock.recv(4096)
-            if not self.rest:
-                raise ConnectionResetError
-        first, self.rest = self.rest[:1], self.rest[1:]
-        return first
-
-    def answer(self):
-        """The next packet's text; acknowledges it."""
-        while self.byte() != b"$":
-            pass
-        text = b""
-        while not text.endswith(b"#"):
-            text += self.byte()
-        self.byte()
-        self.byte()
-        self.sock.sendall(b"+")
-        return text[:-1].decode()
-
-    def ask(self, text):
-        data = text.encode()
-        self.sock.sendall(b"$%s#%02x" % (data, sum(data) & 255))
-        return self.answer()
+def ask(sock, text):
+    """As much of gdb's remote protocol as patching a few bytes takes: the answer
+    to a command."""
+    data, packet, said = text.encode(), b"", None
+    sock.sendall(b"$%s#%02x" % (data, sum(data) & 255))
+    while not said:
+        more = sock.recv(4096)
+        if not more:
+            raise ConnectionResetError
+        packet += more
+        said = re.search(rb"\$([^#]*)#..$", packet)
+    sock.sendall(b"+")
+    return said[1].decode()
 
 
 def symbol(system_map, name):
@@ -405,17 +388,16 @@ def no_shadow_doorbells(sock, system_map, machine):
     is written when the boot CPU comes to kernel_init(), after ftrace is set
     up and before a driver is.
     """
-    debugger = Debugger(sock)
     stop = f"1,{symbol(system_map, 'kernel_init'):x},1"
-    debugger.ask("?")
-    debugger.ask("Z" + stop)
-    debugger.ask("c")
-    debugger.ask("z" + stop)
+    ask(sock, "?")
+    ask(sock, "Z" + stop)
+    ask(sock, "c")
+    ask(sock, "z" + stop)
     entry = symbol(system_map, SHADOW_ALLOC)
-    head = bytes.fromhex(debugger.ask(f"m{entry:x},{ENTRY_BYTES:x}"))
+    head = bytes.fromhex(ask(sock, f"m{entry:x},{ENTRY_BYTES:x}"))
     entry += machine.past_entry(head)
-    done = debugger.ask(f"M{entry:x},{len(machine.ret):x}:{machine.ret.hex()}")
-    debugger.ask("D")
+    done = ask(sock, f"M{entry:x},{len(machine.ret):x}:{machine.ret.hex()}")
+    ask(sock, "D")
     if done != "OK":
         raise UsageError(f"the guest's {SHADOW_ALLOC}() cannot be patched: "
                          f"'{done}'")
@@ -456,8 +438,6 @@ class Doorbells:
         return {int(sqid): n for sqid, n in self.counts.items()
                 if sqid != b"0"}
 
-    def close_write(self):
-        os.close(self.write_fd)
 
 
 class Port:
@@ -511,11 +491,8 @@ def die_with_parent():
 
 def threads_of(pid):
     """{thread id: whether it runs the guest's CPU}; QEMU names them."""
-    threads = {}
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        name = read_text(f"/proc/{pid}/task/{tid}/comm")
-        threads[int(tid)] = "CPU" in name
-    return threads
+    return {int(tid): "CPU" in read_text(f"/proc/{pid}/task/{tid}/comm")
+            for tid in os.listdir(f"/proc/{pid}/task")}
 
 
 def device_first(process):
@@ -543,11 +520,9 @@ def device_first(process):
 
 def kill(process):
     """The guest and all that it started."""
-    if process.poll() is None:
-        try:
+    with contextlib.suppress(ProcessLookupError):
+        if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     process.wait()
 
 
@@ -572,10 +547,8 @@ class Patience:
         self.begin = self.heard = self.now()
 
     def now(self):
-        try:
+        with contextlib.suppress(FileNotFoundError):    # it has ended
             self.waited = max(self.waited, waited_for_cpu(self.process.pid))
-        except FileNotFoundError:
-            pass
         return time.monotonic() - self.waited
 
     def is_over(self, spoke):
@@ -608,17 +581,15 @@ def watch(guest, process, lines, log):
     return True
 
 
-class Terminal:
+@contextlib.contextmanager
+def terminal():
     """Puts the user's terminal back as it was."""
-
-    def __enter__(self):
-        self.saved = None
-        if sys.stdin.isatty():
-            self.saved = termios.tcgetattr(sys.stdin)
-
-    def __exit__(self, *_):
-        if self.saved:
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.saved)
+    saved = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    try:
+        yield
+    finally:
+        if saved:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
 
 
 def start(guest, args, fds, errors):
@@ -648,7 +619,7 @@ class Lines:
         """QEMU has its ends by now: close them, so that its end is seen."""
         self.port.guest.close()
         if self.doorbells:
-            self.doorbells.close_write()
+            os.close(self.doorbells.write_fd)
         if self.gdb:
             self.gdb[1].close()
             self.gdb[0].settimeout(guest.timeout)
@@ -691,7 +662,7 @@ def run_qemu(guest, accel, result, initrd):
     args, printed = command(guest, accel, result, initrd, fds)
     write_text(out_path(guest, "qemu.cmd"), shlex.join(args) + "\n")
     begin = time.monotonic()
-    with open(printed, "wb") as errors, Terminal():
+    with open(printed, "wb") as errors, terminal():
         process = start(guest, args, [fd for fd in fds if fd is not None],
                         errors)
         try:
@@ -709,6 +680,11 @@ def out_path(guest, name):
     return os.path.join(guest.out, name)
 
 
+def remove(path):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
 def write_text(path, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -724,10 +700,7 @@ def read_text(path):
 
 def first_warning(console):
     """The first line by which the kernel says that something is wrong."""
-    for line in console.splitlines():
-        if KERNEL_WARNING.search(line):
-            return line.strip()
-    return ""
+    return next(filter(KERNEL_WARNING.search, console.splitlines()), "").strip()
 
 
 def last_line(text):
@@ -787,16 +760,14 @@ def check(guest):
 def boot_with(guest, accel):
     os.makedirs(guest.out, exist_ok=True)
     result = Result(log=out_path(guest, "console.log"), accel=accel)
-    for name in ("console.log", "verdict.log", "qemu.log"):
-        if os.path.exists(out_path(guest, name)):
-            os.unlink(out_path(guest, name))
     initrd = out_path(guest, "initrd.cpio")
+    for name in ("console.log", "verdict.log", "qemu.log"):
+        remove(out_path(guest, name))
     try:
         write_initrd(guest, initrd)
         in_time = run_qemu(guest, accel, result, initrd)
     finally:
-        if os.path.exists(initrd):
-            os.unlink(initrd)
+        remove(initrd)
     write_text(out_path(guest, "verdict.log"),
                "".join(f"{line}\n" for line in result.lines))
     judge(guest, result, in_time)

@@ -100,7 +100,7 @@ def test_return_behind_the_entry(monkeypatch, machine, head, written):
         asked.append(text)
         return head.hex() if text.startswith("m") else "OK"
 
-    monkeypatch.setattr(boot.Debugger, "ask", ask)
+    monkeypatch.setattr(boot, "ask", ask)
     monkeypatch.setattr(boot, "symbol", lambda *_: 0x1000)
     boot.no_shadow_doorbells(None, "", machine)
     assert [text for text in asked if text.startswith("M")] == [written]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What torture.py makes of its arguments, of a guest's lines and of a console."""
+import os
 import re
+import subprocess
 import types
 
 import pytest
@@ -244,6 +246,42 @@ def test_a_guest_may_die(lane, reason):
     assert [one.text for one in lane.tally.found] == [reason]
     assert lane.tally.rounds["power"] == {"died": 1}
     assert lane.tally.untried == ["mixed:nvme"]
+
+
+def test_rounds(lane):
+    """First what was not tried yet; who has more to do gets more time."""
+    lane.tally.untried = ["mixed:nvme"]
+    found = lane.rounds()
+    assert found == lane.rounds()
+    assert found[0][0] == "mixed:nvme"
+    assert {item for item, _, _ in found} == set(lane.items)
+    assert {(item, seconds) for item, _, seconds in found} == {
+        ("mixed:nvme", lane.slice), ("power", 4 * lane.slice)}
+    assert len({seed for _, seed, _ in found}) == len(found)
+    lane.number += 1                    # the next guest does others
+    assert found != lane.rounds()
+    lane.args.round = 77
+    assert lane.rounds() == [("power", 77, lane.slice)]
+
+
+@pytest.mark.parametrize("code, end", (
+    (0, "end 1 pass"), (4, "end 1 skip"), (1, "end 1 fail"), (9, "found exit 9"),
+    (124, "found still running")))
+def test_the_guest_s_part(tmp_path, code, end):
+    """torture.sh says how rounds end, and begins none that has no time."""
+    (tmp_path / "torture.sh").symlink_to(torture.HERE / "torture.sh")
+    kind = tmp_path / "kind.sh"
+    kind.write_text(f"#!/bin/sh\necho $* >>{tmp_path}/ran\nexit {code}\n",
+                    encoding="ascii")
+    kind.chmod(0o755)
+    for limit in ("9999999999", "0"):
+        done = subprocess.run(
+            [tmp_path / "torture.sh", limit, "5"], input="kind:part 7 9\n",
+            text=True, check=False, stdout=subprocess.PIPE,
+            env={"VERDICT": str(tmp_path / "verdict"), "PATH": os.environ["PATH"]})
+        assert (end in done.stdout) == (limit != "0")
+        assert done.returncode == (code not in (0, 4) and limit != "0")
+    assert (tmp_path / "ran").read_text(encoding="ascii") == "7 9 part\n"
 
 
 def test_every_kernel_is_judged(lane):

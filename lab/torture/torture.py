@@ -281,32 +281,26 @@ class Lane:
         return (self.args.seed + 7919 * ALL_KERNELS.index(self.variant)
                 + self.number)
 
-    def job(self, seconds):
-        """What the guest runs."""
-        weights = " ".join(f"{kind}:{weight}"
-                           for kind, weight in WEIGHTS.items())
-        setup = (f"exec 2>&1\nexport TORTURE_SABOTAGE={self.args.sabotage}\n"
-                 f"export TORTURE_MODES='{' '.join(self.args.modes)}'\n"
-                 f"export TORTURE_WEIGHTS='{weights}'\n")
+    def rounds(self):
+        """(item, seed, seconds) of more than a guest has time for: first what
+        was not tried yet, in an order of the seed's."""
         if self.args.round is not None:
-            kind, _, part = self.items[0].partition(":")
-            said = f"round 1 {self.items[0]} {self.args.round} {seconds}"
-            return (f"{setup}echo '{said}' >$VERDICT\n"
-                    f"/torture/{kind}.sh {self.args.round} {seconds} {part}\n"
-                    "rc=$?\ncase $rc in 0) s=pass ;; 4) s=skip ;; *) s=fail ;; "
-                    "esac\necho \"end 1 $s 0\" >$VERDICT\nexit $rc\n")
-        return (f"{setup}exec /torture/torture.sh {self.guest_seed()} {seconds} "
-                f"{self.slice} {len(self.tally.untried)} "
-                f"{' '.join(self.order())}\n")
-
-    def order(self):
-        """First what was not tried yet, in an order of the seed's."""
+            return [(self.items[0], self.args.round, self.slice)]
         chance = random.Random(self.guest_seed())
-        first = sorted(self.tally.untried)
-        rest = sorted(set(self.items) - set(first))
-        chance.shuffle(first)
-        chance.shuffle(rest)
-        return first + rest
+        chosen = chance.sample(self.tally.untried, len(self.tally.untried))
+        chosen += chance.choices(self.items, k=GUEST_SECONDS // SLICE[0])
+        return [(item, chance.randrange(10 ** 9),
+                 self.slice * WEIGHTS.get(item.partition(":")[0], 1))
+                for item in chosen]
+
+    def job(self, seconds):
+        """What the guest runs. A single round has all the time it wants."""
+        limits = f"{seconds} {self.slice}" if self.args.round is None else "999999 0"
+        rounds = "".join(f"{item} {seed} {time}\n"
+                         for item, seed, time in self.rounds())
+        return (f"exec 2>&1\nexport TORTURE_SABOTAGE={self.args.sabotage}\n"
+                f"export TORTURE_MODES='{' '.join(self.args.modes)}'\n"
+                f"exec /torture/torture.sh {limits} <<END\n{rounds}END\n")
 
     def settings(self):
         """Of the guest that comes next. It ends by itself when its last round

@@ -2,89 +2,57 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# The guest's scheduler: rounds of torture, each a process of its own.
+# The guest's part of torture.py: rounds, each a process of its own.
 #
-# torture.sh SEED SECONDS SLICE FIRST ITEM...
+# torture.sh SECONDS SLICE <ROUNDS
 #
-# It ends SECONDS after the boot, which may be slow. SLICE seconds for a round;
-# ITEM is a kind, or mixed:STACK. FIRST is how many of the items come in order,
-# before the seed picks among all. TORTURE_WEIGHTS lists kinds that take several
-# slices, as KIND:NUMBER. Prints before each round "round N ITEM SEED SECONDS",
-# after it "end N pass|fail|skip|timeout SECONDS". SEED and SECONDS repeat the
-# round: KIND.sh SEED SECONDS [STACK].
+# A line of ROUNDS is "ITEM SEED SECONDS", where ITEM is KIND or KIND:PART; for
+# KIND.sh SEED SECONDS [PART]. None begins that has not SLICE seconds until
+# SECONDS after the boot. Prints before each "round N ITEM SEED SECONDS", after it
+# "end N pass|fail|skip|timeout SECONDS".
 
 # Much more than a round takes: it waits for what is slow, and reports it.
-PATIENCE=${TORTURE_PATIENCE:-240}
+PATIENCE=240
+KSFT_SKIP=4
 
-# shellcheck source=torture_lib.sh
-. "${0%/*}/torture_lib.sh"
-
-# Sets ITEM, for round $1
-choose_item()
+# The console's copy says when, beside the kernel's messages.
+tell()
 {
-	local n="$1"
-
-	shift
-	if [ "$n" -le "$FIRST" ]; then
-		shift $((n - 1))
-		ITEM=$1
-	else
-		pick "$@"
-		ITEM=$WORD
-	fi
+	echo "$*" >"$VERDICT"
+	echo "$*"
 }
 
-# Sets TIME, which a kind is given
-choose_time()
+# Sets NOW to the seconds since boot
+now()
 {
-	local weight
-
-	TIME=$SLICE
-	for weight in ${TORTURE_WEIGHTS-}; do
-		[ "${weight%:*}" != "$1" ] || TIME=$((SLICE * ${weight#*:}))
-	done
+	read -r NOW _ </proc/uptime
+	NOW=${NOW%%.*}
 }
 
-# run_item ITEM SEED: sets STATUS
-run_item()
-{
-	local kind="${1%%:*}" stack="" rc=0
-
-	[ "$kind" = "$1" ] || stack=${1#*:}
-	timeout -s TERM -k 20 $((TIME + PATIENCE)) \
-		"${0%/*}/$kind.sh" "$2" "$TIME" ${stack:+"$stack"} || rc=$?
+n=0 status=0
+while read -r item seed seconds; now; [ $((NOW + $2)) -le "$1" ]; do
+	[ -n "$item" ] || break
+	n=$((n + 1)) rc=0 begin=$NOW
+	tell "round $n $item $seed $seconds"
+	part=${item#"${item%%:*}"}
+	timeout -s TERM -k 20 $((seconds + PATIENCE)) \
+		"${0%/*}/${item%%:*}.sh" "$seed" "$seconds" ${part:+"${part#:}"} \
+		</dev/null || rc=$?
 	case $rc in
-	0) STATUS=pass ;;
-	"$KSFT_SKIP") STATUS=skip ;;
+	0) end=pass ;;
+	"$KSFT_SKIP") end=skip ;;
 	137 | 143 | 124)
-		STATUS=timeout
-		found "$1 was still running after $((TIME + PATIENCE)) s"
+		end=timeout status=1
+		tell "found still running after $((seconds + PATIENCE)) s"
 		;;
-	*) STATUS=fail
-		[ $rc -eq 1 ] || found "$1 ended with exit $rc"
+	*)
+		end=fail status=1
+		[ $rc -eq 1 ] || tell "found exit $rc"
 		;;
 	esac
-}
-
-[ $# -ge 5 ] || usage SEED SECONDS SLICE FIRST ITEM...
-rnd_seed "$1"
-SECONDS_ALL=$2 SLICE=$3 FIRST=$4
-shift 4
-[ "$FIRST" -le $# ] || FIRST=$#
-N=0
-while now; [ $((NOW + SLICE)) -le "$SECONDS_ALL" ]; do
-	N=$((N + 1))
-	rnd 1000000000
-	ROUND_SEED=$R
-	choose_item $N "$@"
-	choose_time "${ITEM%%:*}"
-	tell "round $N $ITEM $ROUND_SEED $TIME"
-	BEGIN=$NOW
-	run_item "$ITEM" $ROUND_SEED
 	now
-	tell "end $N $STATUS $((NOW - BEGIN))"
+	tell "end $n $end $((NOW - begin))"
 	# What a killed round left behind would be blamed on the next.
-	[ $STATUS != timeout ] || break
-	[ $STATUS != fail ] || : >"$TMP/found"
+	[ $end != timeout ] || break
 done
-over
+exit $status
