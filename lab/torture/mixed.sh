@@ -112,8 +112,8 @@ all_have()
 	done
 }
 
-# A pass that was begun in time may be slow; nothing may take this long.
-GRACE=${TORTURE_GRACE:-150}
+# A pass that was begun in time may be slow, but no disk may be idle for so long.
+GRACE=150
 
 show_queues()
 {
@@ -135,8 +135,12 @@ hung()
 # end_all MARK NAME...: or say that one of them does not end
 end_all()
 {
-	deadline "$GRACE"
+	local stat before=
+
 	until all_have "$@"; do
+		stat=$(cat /sys/block/*/stat 2>/dev/null)
+		[ "$stat" = "$before" ] || deadline "$GRACE"
+		before=$stat
 		time_left || hung "one does not end: $*"
 		sleep 0.2
 	done
