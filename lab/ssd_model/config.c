@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /sys/kernel/config/ssd_model/NAME, as words.h and media_words.h have it */
-#include <linux/blkdev.h>
-#include <linux/cleanup.h>
-#include <linux/configfs.h>
+/*
+ * /sys/module/ssd_model/parameters/device: "NAME WORD=VALUE..." makes the disks
+ * /dev/NAMEn1 ..., "-NAME" removes them. Words are those of words.h and
+ * media_words.h; what is not accepted is said in the log.
+ */
 #include <linux/err.h>
-#include <linux/kstrtox.h>
+#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -12,319 +13,148 @@
 
 #include "ssd_model.h"
 
-/* Room for "n16" and the end of the name */
-#define SSDM_NAME_MAX	(DISK_NAME_LEN - 4)
+static struct ssd_model_word ssdm_words[32];
+static LIST_HEAD(ssdm_devices);
+/* Of the above; it keeps apart those who make and remove devices. */
+static DEFINE_MUTEX(ssdm_lock);
+static bool ssdm_gone;
 
-/**
- * struct ssdm_item - a directory
- * @group: for configfs
- * @lock: protects what follows, and keeps power changes apart
- * @config: what the attributes say
- * @dev: the device, if the power is on
- */
-struct ssdm_item {
-	struct config_group group;
-	struct mutex lock; /* of config and dev */
-	struct ssd_model_config config;
-	struct ssd_model_dev *dev;
-};
-
-/**
- * struct ssdm_attr - a file that sets a member of the configuration
- * @attr: for configfs
- * @offset: of the member
- * @preset: what a new directory has
- * @least: that a number may be
- * @most: that a number may be; 0 of a distribution
- */
-struct ssdm_attr {
-	struct configfs_attribute attr;
-	size_t offset;
-	u64 preset;
-	u64 least;
-	u64 most;
-};
-
-static struct ssdm_item *ssdm_item(struct config_item *item)
+static void ssdm_list_words(void)
 {
-	return container_of(to_config_group(item), struct ssdm_item, group);
-}
+	struct ssd_model_word *at = ssdm_words;
 
-/* The text without its line end: a copy in @text, if it fits */
-static int ssdm_line(char *text, size_t size, const char *page, size_t count)
-{
-	if (count && page[count - 1] == '\n')
-		count--;
-	if (count >= size || memchr(page, '\0', count))
-		return -EINVAL;
-	memcpy(text, page, count);
-	text[count] = '\0';
-	return 0;
-}
-
-static int ssdm_parse_number(u64 *value, const char *page, size_t count,
-			     u64 least, u64 most)
-{
-	char text[24];
-	u64 n;
-
-	/* kstrtou64() would take a sign. */
-	if (ssdm_line(text, sizeof(text), page, count) || text[0] == '+' ||
-	    kstrtou64(text, 10, &n) || n < least || n > most)
-		return -EINVAL;
-	*value = n;
-	return 0;
-}
-
-static void *ssdm_field(struct ssdm_item *item, const struct ssdm_attr *attr)
-{
-	return (void *)&item->config + attr->offset;
-}
-
-static ssize_t ssdm_number_show(struct ssdm_item *item,
-				const struct ssdm_attr *attr, char *page)
-{
-	const u64 *field = ssdm_field(item, attr);
-
-	guard(mutex)(&item->lock);
-	return sprintf(page, "%llu\n", *field);
-}
-
-static ssize_t ssdm_number_store(struct ssdm_item *item,
-				 const struct ssdm_attr *attr,
-				 const char *page, size_t count)
-{
-	u64 *field = ssdm_field(item, attr);
-	u64 value;
-
-	if (ssdm_parse_number(&value, page, count, attr->least, attr->most))
-		return -EINVAL;
-	guard(mutex)(&item->lock);
-	if (item->dev)
-		return -EBUSY;
-	*field = value;
-	return count;
-}
-
-static ssize_t ssdm_dist_show(struct ssdm_item *item,
-			      const struct ssdm_attr *attr, char *page)
-{
-	const struct ssd_model_dist *field = ssdm_field(item, attr);
-
-	guard(mutex)(&item->lock);
-	return sprintf(page, "%s\n", field->text);
-}
-
-static ssize_t ssdm_dist_store(struct ssdm_item *item,
-			       const struct ssdm_attr *attr,
-			       const char *page, size_t count)
-{
-	struct ssd_model_dist *field = ssdm_field(item, attr);
-	char text[SSD_MODEL_DIST_TEXT];
-
-	if (ssdm_line(text, sizeof(text), page, count))
-		return -EINVAL;
-	guard(mutex)(&item->lock);
-	if (item->dev)
-		return -EBUSY;
-	return ssd_model_dist_parse(field, text) ?: count;
-}
-
-/*
- * configfs does not tell these functions which attribute is meant, so that each
- * has its own.
- */
-#define SSDM_ATTR(name, where, kind, ...)				\
-static struct ssdm_attr ssdm_attr_##name;				\
-									\
-static ssize_t ssdm_##name##_show(struct config_item *item, char *page)	\
-{									\
-	return ssdm_##kind##_show(ssdm_item(item), &ssdm_attr_##name,	\
-				  page);				\
-}									\
-									\
-static ssize_t ssdm_##name##_store(struct config_item *item,		\
-				   const char *page, size_t count)	\
-{									\
-	return ssdm_##kind##_store(ssdm_item(item), &ssdm_attr_##name,	\
-				   page, count);			\
-}									\
-									\
-static struct ssdm_attr ssdm_attr_##name = {				\
-	.attr = {							\
-		.ca_name = #name,					\
-		.ca_owner = THIS_MODULE,				\
-		.ca_mode = 0644,					\
-		.show = ssdm_##name##_show,				\
-		.store = ssdm_##name##_store,				\
-	},								\
-	.offset = SSDM_##where(name),					\
-	__VA_ARGS__							\
-}
-
-#define SSDM_OWN(name)		offsetof(struct ssd_model_config, name)
-#define SSDM_MEDIA(name)	offsetof(struct ssd_model_config, media.name)
-
-#define NUMBER(name, at_first, from, to, ...)				\
-	SSDM_ATTR(name, OWN, number, .preset = at_first, .least = from,	\
-		  .most = to)
+#define NUMBER(name, ...)						\
+	(*at++ = (struct ssd_model_word){				\
+		#name, offsetof(struct ssd_model_config, name), __VA_ARGS__ })
 #include "words.h"
-
-#define NUMBER(name, at_first, from, to, ...)				\
-	SSDM_ATTR(name, MEDIA, number, .preset = at_first, .least = from, \
-		  .most = to)
-#define DIST(name, ...)	SSDM_ATTR(name, MEDIA, dist)
-#include "media_words.h"
-
-static int ssdm_power_on(struct ssdm_item *item)
-{
-	const char *name = config_item_name(&item->group.cg_item);
-	struct ssd_model_dev *dev;
-
-	dev = ssd_model_dev_create(name, &item->config);
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	item->dev = dev;
-	return 0;
-}
-
-static void ssdm_power_off(struct ssdm_item *item)
-{
-	if (item->dev)
-		ssd_model_dev_destroy(item->dev);
-	item->dev = NULL;
-}
-
-static ssize_t ssdm_power_show(struct config_item *item, char *page)
-{
-	guard(mutex)(&ssdm_item(item)->lock);
-	return sprintf(page, "%d\n", !!ssdm_item(item)->dev);
-}
-
-static ssize_t ssdm_power_store(struct config_item *item, const char *page,
-				size_t count)
-{
-	struct ssdm_item *it = ssdm_item(item);
-	int err = 0;
-	u64 on;
-
-	if (ssdm_parse_number(&on, page, count, 0, 1))
-		return -EINVAL;
-	guard(mutex)(&it->lock);
-	if (!on)
-		ssdm_power_off(it);
-	else if (!it->dev)
-		err = ssdm_power_on(it);
-	return err ?: count;
-}
-
-CONFIGFS_ATTR(ssdm_, power);
-
-/* power, which has no preset, all others, and NULL */
-static struct configfs_attribute *ssdm_attrs[32] = { &ssdm_attr_power };
-
-static void ssdm_list_attrs(void)
-{
-	struct configfs_attribute **at = ssdm_attrs + 1;
-
-#define NUMBER(name, ...)	(*at++ = &ssdm_attr_##name.attr)
-#include "words.h"
-#define NUMBER(name, ...)	(*at++ = &ssdm_attr_##name.attr)
-#define DIST(name, ...)		(*at++ = &ssdm_attr_##name.attr)
+#define NUMBER(name, ...)						\
+	(*at++ = (struct ssd_model_word){				\
+		#name, offsetof(struct ssd_model_config, media.name),	\
+		__VA_ARGS__ })
+#define DIST(name, help)	NUMBER(name, 0, 0, 0, help)
 #include "media_words.h"
 }
 
-static void ssdm_release(struct config_item *item)
+static int ssdm_parse_word(struct ssd_model_config *c, char *key)
 {
-	mutex_destroy(&ssdm_item(item)->lock);
-	kfree(ssdm_item(item));
+	const struct ssd_model_word *word;
+	char *value = key;
+
+	strsep(&value, "=");
+	word = ssd_model_word_find(ssdm_words, key);
+	if (word && value && !ssd_model_word_set(word, c, value))
+		return 0;
+	if (!word)
+		pr_err("ssd_model: no word is named '%s'\n", key);
+	else if (word->most)
+		pr_err("ssd_model: %s=%s; accepted: %llu to %llu\n", key,
+		       value, word->least, word->most);
+	else
+		pr_err("ssd_model: %s=%s; accepted: " SSD_MODEL_DIST_SYNTAX
+		       "\n", key, value);
+	return -EINVAL;
 }
 
-static const struct configfs_item_operations ssdm_item_ops = {
-	.release	= ssdm_release,
-};
-
-static const struct config_item_type ssdm_item_type = {
-	.ct_item_ops	= (void *)&ssdm_item_ops, /* Linux 6.12: not const */
-	.ct_attrs	= ssdm_attrs,
-	.ct_owner	= THIS_MODULE,
-};
-
-static void ssdm_preset(struct ssdm_item *item)
+static struct ssd_model_dev *ssdm_find(const char *name)
 {
-	struct configfs_attribute **at;
+	struct ssd_model_dev *dev;
 
-	for (at = ssdm_attrs + 1; *at; at++) {
-		struct ssdm_attr *attr = container_of(*at, struct ssdm_attr,
-						      attr);
-
-		if (attr->most)
-			*(u64 *)ssdm_field(item, attr) = attr->preset;
-		else
-			ssd_model_dist_parse(ssdm_field(item, attr), "fixed:0");
+	list_for_each_entry(dev, &ssdm_devices, list) {
+		if (!strcmp(dev->name, name))
+			return dev;
 	}
+	return NULL;
 }
 
-static struct config_group *ssdm_make(struct config_group *group,
-				      const char *name)
+static void ssdm_remove(struct ssd_model_dev *dev)
 {
-	struct ssdm_item *item;
-
-	if (strlen(name) > SSDM_NAME_MAX)
-		return ERR_PTR(-ENAMETOOLONG);
-	item = kzalloc_obj(*item);
-	if (!item)
-		return ERR_PTR(-ENOMEM);
-	mutex_init(&item->lock);
-	config_group_init_type_name(&item->group, name, &ssdm_item_type);
-	ssdm_preset(item);
-	return &item->group;
+	list_del(&dev->list);
+	ssd_model_dev_destroy(dev);
 }
 
-/* The attributes may still be open, so that the item stays. */
-static void ssdm_drop(struct config_group *group, struct config_item *item)
+static int ssdm_add(const char *name, char *words)
 {
-	scoped_guard(mutex, &ssdm_item(item)->lock)
-		ssdm_power_off(ssdm_item(item));
-	config_item_put(item);
+	struct ssd_model_config *c;
+	struct ssd_model_dev *dev;
+	char *word;
+	int err = 0;
+
+	/* Room for "n16" and the end of the name */
+	if (!*name || strchr(name, '/') || strlen(name) > DISK_NAME_LEN - 4)
+		return -EINVAL;
+	if (ssdm_gone || ssdm_find(name))
+		return -EEXIST;
+	c = kzalloc_obj(*c);
+	if (!c)
+		return -ENOMEM;
+	ssd_model_words_preset(ssdm_words, c);
+	while (!err && (word = strsep(&words, " "))) {
+		if (*word)
+			err = ssdm_parse_word(c, word);
+	}
+	if (!err) {
+		dev = ssd_model_dev_create(name, c);
+		err = PTR_ERR_OR_ZERO(dev);
+		if (!err)
+			list_add_tail(&dev->list, &ssdm_devices);
+	}
+	kfree(c);
+	return err;
 }
 
-static const struct configfs_group_operations ssdm_group_ops = {
-	.make_group	= ssdm_make,
-	.drop_item	= ssdm_drop,
+static int ssdm_device_set(const char *text, const struct kernel_param *kp)
+{
+	char *copy = kstrdup(text, GFP_KERNEL), *words, *name;
+	struct ssd_model_dev *dev;
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	words = strim(copy);
+	name = strsep(&words, " ");
+	mutex_lock(&ssdm_lock);
+	if (*name != '-') {
+		err = ssdm_add(name, words);
+	} else {
+		dev = ssdm_find(name + 1);
+		if (dev)
+			ssdm_remove(dev);
+		else
+			err = -ENOENT;
+	}
+	mutex_unlock(&ssdm_lock);
+	kfree(copy);
+	return err;
+}
+
+static const struct kernel_param_ops ssdm_device_ops = {
+	.set = ssdm_device_set,
 };
 
-static const struct config_item_type ssdm_group_type = {
-	.ct_group_ops	= (void *)&ssdm_group_ops,
-	.ct_owner	= THIS_MODULE,
-};
+module_param_cb(device, &ssdm_device_ops, NULL, 0200);
+MODULE_PARM_DESC(device, "NAME WORD=VALUE... makes one, -NAME removes it");
 
-static struct configfs_subsystem ssdm_subsys = {
-	.su_group = {
-		.cg_item = {
-			.ci_namebuf = "ssd_model",
-			.ci_type = &ssdm_group_type,
-		},
-	},
-};
-
-/**
- * ssd_model_config_init - make /sys/kernel/config/ssd_model
- *
- * Return: 0 or an error.
- */
-int ssd_model_config_init(void)
+static int __init ssdm_init(void)
 {
-	ssdm_list_attrs();
-	config_group_init(&ssdm_subsys.su_group);
-	mutex_init(&ssdm_subsys.su_mutex);
-	return configfs_register_subsystem(&ssdm_subsys);
+	ssdm_list_words();
+	ssd_model_stats_init();
+	return 0;
 }
 
-/**
- * ssd_model_config_exit - remove it; its directories keep the module loaded
- */
-void ssd_model_config_exit(void)
+static void __exit ssdm_exit(void)
 {
-	configfs_unregister_subsystem(&ssdm_subsys);
+	struct ssd_model_dev *dev, *next;
+
+	mutex_lock(&ssdm_lock);
+	ssdm_gone = true;
+	list_for_each_entry_safe(dev, next, &ssdm_devices, list)
+		ssdm_remove(dev);
+	mutex_unlock(&ssdm_lock);
+	ssd_model_stats_exit();
 }
+
+module_init(ssdm_init);
+module_exit(ssdm_exit);
+
+MODULE_DESCRIPTION("Block device that models an SSD");
+MODULE_LICENSE("GPL");

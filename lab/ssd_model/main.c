@@ -134,7 +134,7 @@ static struct ssd_model_dev *ssdm_alloc(const char *name,
 	dev = kvzalloc(struct_size(dev, queues, nr_irq + nr_poll), GFP_KERNEL);
 	if (!dev)
 		return NULL;
-	dev->name = name;
+	strscpy(dev->name, name);
 	dev->nr_irq_queues = nr_irq;
 	dev->nr_poll_queues = nr_poll;
 	dev->nr_ns = c->namespaces;
@@ -168,7 +168,7 @@ static void ssdm_init_queues(struct ssd_model_dev *dev, u64 seed)
 
 /**
  * ssd_model_dev_create - power on
- * @name: of the disks, before "n1"; must stay as long as the device
+ * @name: of the disks, before "n1"
  * @c: what the device is to be like
  *
  * Return: the device, or an ERR_PTR().
@@ -214,26 +214,3 @@ void ssd_model_dev_destroy(struct ssd_model_dev *dev)
 	blk_mq_free_tag_set(&dev->set);
 	ssdm_free(dev);
 }
-
-static int __init ssdm_init(void)
-{
-	int err;
-
-	ssd_model_stats_init();
-	err = ssd_model_config_init();
-	if (err)
-		ssd_model_stats_exit();
-	return err;
-}
-
-static void __exit ssdm_exit(void)
-{
-	ssd_model_config_exit();
-	ssd_model_stats_exit();
-}
-
-module_init(ssdm_init);
-module_exit(ssdm_exit);
-
-MODULE_DESCRIPTION("Block device that models an SSD");
-MODULE_LICENSE("GPL");

@@ -49,16 +49,18 @@ static bool ssdm_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Digits, as kstrtou64() is too generous with signs and line ends. */
+/* Digits, as kstrtou64() is too generous with signs and line ends */
 static bool ssdm_number(const char **text, u64 most, u64 *value)
 {
 	const char *p = *text;
 	u64 n = 0;
 
-	while (ssdm_digit(*p)) {
-		n = n * 10 + *p++ - '0';
-		if (n > most)
+	for (; ssdm_digit(*p); p++) {
+		unsigned int digit = *p - '0';
+
+		if (digit > most || n > div64_u64(most - digit, 10))
 			return false;
+		n = n * 10 + digit;
 	}
 	if (p == *text)
 		return false;
@@ -152,34 +154,75 @@ static const struct {
 	{ "table:", ssdm_parse_table },
 };
 
-/**
- * ssd_model_dist_parse - read a distribution
- * @dist: set only if there is no error
- * @text: as SSD_MODEL_DIST_SYNTAX says; percentiles and times ascend, and
- *	percentiles have up to 7 decimals
- *
- * Return: 0 or -EINVAL.
- */
-int ssd_model_dist_parse(struct ssd_model_dist *dist, const char *text)
+/* As SSD_MODEL_DIST_SYNTAX says. Percentiles and times ascend. */
+static int ssdm_parse_dist(struct ssd_model_dist *dist, const char *text)
 {
 	struct ssd_model_dist new = {};
-	const char *end;
 	size_t i, len;
 
-	if (snprintf(new.text, sizeof(new.text), "%s", text) >=
-	    sizeof(new.text))
-		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(ssdm_kinds); i++) {
 		len = strlen(ssdm_kinds[i].prefix);
 		if (strncmp(text, ssdm_kinds[i].prefix, len))
 			continue;
-		end = text + len;
-		if (!ssdm_kinds[i].parse(&new, &end) || *end)
-			break;
+		text += len;
+		if (!ssdm_kinds[i].parse(&new, &text) || *text)
+			return -EINVAL;
 		*dist = new;
 		return 0;
 	}
 	return -EINVAL;
+}
+
+/**
+ * ssd_model_word_find - a word by its name
+ * @words: a table
+ * @key: name
+ *
+ * Return: the word, or NULL.
+ */
+const struct ssd_model_word *
+ssd_model_word_find(const struct ssd_model_word *words, const char *key)
+{
+	while (words->key && strcmp(words->key, key))
+		words++;
+	return words->key ? words : NULL;
+}
+
+/**
+ * ssd_model_word_set - a word is given
+ * @word: which
+ * @what: that it describes; unchanged if there is an error
+ * @value: a number, or a distribution
+ *
+ * Return: 0 or -EINVAL.
+ */
+int ssd_model_word_set(const struct ssd_model_word *word, void *what,
+		       const char *value)
+{
+	u64 number;
+
+	if (!word->most)
+		return ssdm_parse_dist(what + word->offset, value);
+	if (!ssdm_number(&value, word->most, &number) || *value ||
+	    number < word->least)
+		return -EINVAL;
+	*(u64 *)(what + word->offset) = number;
+	return 0;
+}
+
+/**
+ * ssd_model_words_preset - what words are that are not given
+ * @words: a table
+ * @what: that they describe, all 0
+ */
+void ssd_model_words_preset(const struct ssd_model_word *words, void *what)
+{
+	for (; words->key; words++) {
+		if (words->most)
+			*(u64 *)(what + words->offset) = words->preset;
+		else
+			ssdm_parse_dist(what + words->offset, "fixed:0");
+	}
 }
 
 /* Of a random number, the upper half counts. */

@@ -18,10 +18,9 @@
 /* 2^64 divided by the golden ratio: the step of splitmix64 */
 #define SSD_MODEL_STEP		0x9e3779b97f4a7c15ULL
 
-#define SSD_MODEL_DIST_TEXT	384
 #define SSD_MODEL_DIST_SYNTAX						\
 	"fixed:NS, uniform:LOW-HIGH, or percentiles, linear in between: " \
-	"table:0=NS,...,100=NS"
+	"table:0=NS,...,100=NS; up to 10 s"
 
 enum ssd_model_op {
 	SSD_MODEL_READ,
@@ -54,12 +53,28 @@ struct ssd_model_point {
  * struct ssd_model_dist - a distribution of times
  * @nr: number of points; with one, each draw is that
  * @points: the quantile function, linear in between
- * @text: as it was written
  */
 struct ssd_model_dist {
 	unsigned int nr;
 	struct ssd_model_point points[SSD_MODEL_POINTS_MAX];
-	char text[SSD_MODEL_DIST_TEXT];
+};
+
+/**
+ * struct ssd_model_word - a word, key=value, that describes something
+ * @key: NULL ends a table
+ * @offset: of a u64 or of a struct ssd_model_dist in what it describes
+ * @preset: a number, if it is not given; of a distribution, fixed
+ * @least: that a number may be
+ * @most: that a number may be; 0: it is a distribution
+ * @help: what it is
+ */
+struct ssd_model_word {
+	const char *key;
+	size_t offset;
+	u64 preset;
+	u64 least;
+	u64 most;
+	const char *help;
 };
 
 /* What media_words.h says, by these names */
@@ -104,7 +119,11 @@ struct ssd_model_access {
 };
 
 u64 ssd_model_draw(u64 seed, u64 number, enum ssd_model_draw which);
-int ssd_model_dist_parse(struct ssd_model_dist *dist, const char *text);
+void ssd_model_words_preset(const struct ssd_model_word *words, void *what);
+const struct ssd_model_word *
+ssd_model_word_find(const struct ssd_model_word *words, const char *key);
+int ssd_model_word_set(const struct ssd_model_word *word, void *what,
+		       const char *value);
 int ssd_model_media_init(struct ssd_model_media *media,
 			 const struct ssd_model_profile *profile);
 void ssd_model_media_exit(struct ssd_model_media *media);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What describes the media: attributes of ssd_model, words of plugsim. Times
- * are in ns. Who includes this says before what becomes of them:
+ * What describes the media: words of ssd_model and of plugsim. Times are in ns.
+ * Who includes this says before what becomes of them:
  *
  *	NUMBER(name, at first, least, most, help)
  *	DIST(name, help)

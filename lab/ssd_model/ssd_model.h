@@ -10,7 +10,7 @@
  * media.c	when a command completes: arithmetic only, no clock, no locks
  * queue.c	the blk-mq operations, doorbells, completion
  * stats.c	what is counted, and debugfs
- * config.c	configfs; words.h, media_words.h: what can be set
+ * config.c	devices by name; words.h, media_words.h: what they can be
  * main.c	devices and their disks
  */
 #ifndef SSD_MODEL_H
@@ -58,9 +58,6 @@ struct ssd_model_config {
 #include "words.h"
 	struct ssd_model_profile media;
 };
-
-int ssd_model_config_init(void);
-void ssd_model_config_exit(void);
 
 /* --- stats.c ------------------------------------------------------------- */
 
@@ -162,7 +159,8 @@ struct ssd_model_ns {
 
 /**
  * struct ssd_model_dev - a device whose power is on
- * @name: of its directories
+ * @list: of all devices
+ * @name: of its disks, before "n1"
  * @set: tags and queues
  * @media_lock: protects @media if that is shared
  * @media: the model; if it is instant, commands complete at once and in order,
@@ -176,7 +174,8 @@ struct ssd_model_ns {
  * @queues: all hardware queues
  */
 struct ssd_model_dev {
-	const char *name;
+	struct list_head list;
+	char name[DISK_NAME_LEN];
 	struct blk_mq_tag_set set;
 	spinlock_t media_lock; /* of the media's state */
 	struct ssd_model_media media;

@@ -9,19 +9,16 @@
 # shellcheck disable=SC2317 # functions are called by the names given to check
 
 MODULES=${1:-${MODULES:-/modules}}
-CONFIG=/sys/kernel/config/ssd_model
+DEVICE=/sys/module/ssd_model/parameters/device
 STATS=/sys/kernel/debug/ssd_model/t/stats
 
 # shellcheck source-path=SCRIPTDIR source=../qemu/tap.sh
 . "${0%/*}/tap.sh"
 
-# up [ATTRIBUTE=VALUE...]: the device t, without an elevator
+# up [WORD=VALUE...]: the device t, without an elevator
 up()
 {
-	mkdir "$CONFIG/t" || return
-	for pair in size_mb=32 "$@" power=1; do
-		echo "${pair#*=}" >"$CONFIG/t/${pair%%=*}" || return
-	done
+	echo "t size_mb=32 $*" >"$DEVICE" || return
 	for queue in /sys/block/tn*/queue; do
 		echo none >"$queue/scheduler"
 	done
@@ -30,7 +27,7 @@ up()
 
 down()
 {
-	rmdir "$CONFIG/t"
+	echo -t >"$DEVICE"
 }
 
 stat()
@@ -62,19 +59,18 @@ mean_latency()
 	echo $(($(stat latency_sum_ns) / $(stat commands)))
 }
 
-# with TEST ATTRIBUTE=VALUE... -- [ARGUMENT...]: runs TEST on such a device
+# with TEST WORD=VALUE... -- [ARGUMENT...]: runs TEST on such a device
 with()
 {
 	test=$1
-	attributes=
+	words=
 	shift
 	while [ "$1" != -- ]; do
-		attributes="$attributes $1"
+		words="$words $1"
 		shift
 	done
 	shift
-	# shellcheck disable=SC2086 # none has blanks
-	up $attributes || { down; return 1; }
+	up "$words" || return
 	"$test" "$@"
 	rc=$?
 	down || rc=1
@@ -90,12 +86,12 @@ near()
 	return 1
 }
 
-# data OPTION ATTRIBUTE...: what was written is read back
+# data OPTION WORD...: what was written is read back
 data()
 {
 	option=$1
 	shift
-	up backing=1 "$@" || { down; return 1; }
+	up backing=1 "$@" || return
 	# shellcheck disable=SC2086 # an option, or none
 	load -r write -a rand-once $option /dev/tn* &&
 		load -r verify -a rand-once $option /dev/tn*
@@ -209,69 +205,62 @@ slow_media()
 	one 4 "$@" && near "errors" "$(seen errors)" 0 0
 }
 
-# refused ATTRIBUTE VALUE
+# A line that makes no device, and leaves none behind
 refused()
 {
-	before=$(cat "$CONFIG/t/$1")
-	if (echo "$2" >"$CONFIG/t/$1") 2>/dev/null; then
-		echo "# $1 took '$2'"
+	if (echo "$1" >"$DEVICE") 2>/dev/null; then
+		echo "# taken: '$1'"
 		return 1
 	fi
-	[ "$(cat "$CONFIG/t/$1")" = "$before" ]
+	[ ! -e /sys/kernel/debug/ssd_model/u ]
 }
 
 refusals()
 {
-	mkdir "$CONFIG/t" || return
 	rc=0
-	for pair in size_mb=0 size_mb=-1 size_mb=+1 size_mb=x namespaces=17 \
-		    queues=0 depth=0 depth=100000 max_kb=3 backing=2 power=2 \
-		    depth=10241 doorbell_ns=1000001 seed=18446744073709551616 \
-		    units=65537 bandwidth_mbs=1000001 time_scale=10001 \
-		    read_latency=fixed: read_latency=uniform:2-1 \
-		    read_latency="fixed:5 " service=table:0=1,50=2; do
-		refused "${pair%%=*}" "${pair#*=}" || rc=1
+	for line in "u size_mb=0" "u size_mb=-1" "u size_mb=+1" "u size_mb=x" \
+		    "u namespaces=17" "u queues=0" "u depth=0" "u depth=10241" \
+		    "u max_kb=3" "u backing=2" "u doorbell_ns=1000001" \
+		    "u seed=18446744073709551616" "u units=65537" \
+		    "u bandwidth_mbs=1000001" "u time_scale=10001" \
+		    "u read_latency=fixed:" "u service=table:0=1,50=2" \
+		    "u size_mb" "u power=1" "u/u" "-u" "" \
+		    "a_name_that_is_too_long_for_disks"; do
+		refused "$line" || rc=1
 	done
-	echo 1 >"$CONFIG/t/power"
-	refused size_mb 5 || rc=1
-	refused service fixed:5 || rc=1
-	down
-	return "$rc"
+	up || return
+	refused "t size_mb=32" || rc=1
+	down && [ ! -e /dev/tn1 ] && return "$rc"
 }
 
-# What all are at first
+# What all are at first, as far as it can be seen
 presets()
 {
-	mkdir "$CONFIG/t" || return
-	found=$(cd "$CONFIG/t" && grep . -- * | sort | tr '\n' ' ')
+	echo t >"$DEVICE" || return
+	queue=/sys/block/tn1/queue
+	echo none >"$queue/scheduler"
+	found="$(cat /sys/block/tn1/size "$queue/nr_requests" \
+		"$queue/max_hw_sectors_kb" "$queue/write_cache" | tr '\n' ' ')"
+	set -- /sys/block/tn*
+	found="$found$# $(set -- /sys/block/tn1/mq/*; echo $#)"
 	down
-	[ "$found" = "backing:0 bandwidth_mbs:0 depth:1023 doorbell_ns:0 \
-max_kb:512 namespaces:1 poll_queues:0 power:0 queues:1 \
-read_latency:fixed:0 seed:1 service:fixed:0 size_mb:1024 time_scale:100 \
-units:0 write_cache:0 write_latency:fixed:0 " ] && return
+	[ "$found" = "2097152 1023 512 write through 1 1" ] && return
 	echo "# $found"
 	return 1
 }
 
-# Open files must not keep the device, nor find it when it is gone.
-open_files()
+# An open file must not find the device when it is gone.
+open_file()
 {
-	up read_latency=uniform:1000-9000 || return
-	exec 4<"$STATS" 5<"$CONFIG/t/size_mb" 6>"$CONFIG/t/power"
-	echo 0 >"$CONFIG/t/power"
-	! cat <&4 >/dev/null 2>&1 && echo 1 >"$CONFIG/t/power" &&
-		! cat <&4 >/dev/null 2>&1 && [ "$(cat <&5)" = 32 ] &&
-		one 10
+	up || return
+	exec 4<"$STATS"
+	down && ! cat <&4 >/dev/null 2>&1 && [ ! -e /dev/tn1 ]
 	rc=$?
-	exec 4<"$STATS" 5<"$CONFIG/t/seed"
-	down || rc=1
-	! cat <&4 >/dev/null 2>&1 && ! cat <&5 >/dev/null 2>&1 &&
-		! (echo 1 >&6) 2>/dev/null && [ ! -e /dev/tn1 ] || rc=1
-	exec 4<&- 5<&- 6>&-
+	exec 4<&-
 	return "$rc"
 }
 
-# removal ATTRIBUTE=VALUE [OPTION...]
+# removal WORD=VALUE [OPTION...]
 removal()
 {
 	up read_latency=uniform:1000-3000000 "$1" || return
@@ -360,7 +349,7 @@ check "timeouts of slow media, polled" with slow_media poll_queues=1 \
 	read_latency=fixed:500000000 -- -P
 check "removal under load" removal queues=1
 check "removal under load, polled" removal poll_queues=1 -P
-check "removal with files open" open_files
+check "removal with a file open" open_file
 check "polls" with polls poll_queues=1 read_latency=fixed:50000 --
 check "nobody polls" with nobody_polls poll_queues=1 \
 	read_latency=fixed:1000000000 --

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The attributes of /sys/kernel/config/ssd_model/NAME, besides those of the
- * media, and "power": 1 makes the disks /dev/NAMEn1 ... there, 0 removes them.
- *
- * They are set while power is 0, and answer EBUSY otherwise. What is out of
- * range is refused with EINVAL, and changes nothing.
- */
+/* What describes a device of ssd_model, besides its media */
 NUMBER(size_mb, 1024, 1, 1 << 24, "of each namespace, MiB");
 NUMBER(namespaces, 1, 1, 16, "disks; all share the queues and the tags");
 NUMBER(queues, 1, 1, 1024, "that interrupt; one per CPU is made at most");

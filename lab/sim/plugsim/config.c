@@ -1,42 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
 
 #define SECOND	1000000000ULL
 
-/* A word of a line: where its value goes, what it may be. */
-struct word {
-	enum { OF_RUN, OF_PHASE, OF_LOAD } of;
-	const char *key;
-	size_t offset;
-	u64 preset;
-	u64 low;
-	u64 high;	/* 0: it is a distribution */
-	const char *help;
-};
+/* Of the run, of a phase, of a load */
+enum { RUN, PHASE, LOAD, TABLES };
 
-static struct word words[64];
+static struct ssd_model_word words[TABLES][40];
 
 static void make_words(void)
 {
-	struct word *at = words;
+	struct ssd_model_word *at[TABLES] = { words[RUN], words[PHASE],
+					      words[LOAD] };
 
-#define WORD(...)		(*at++ = (struct word){ __VA_ARGS__ })
-#define RUN(name, ...)		\
-	WORD(OF_RUN, #name, offsetof(struct config, name), __VA_ARGS__)
-#define PHASE(name, ...)	\
-	WORD(OF_PHASE, #name, offsetof(struct phase, name), __VA_ARGS__)
-#define LOAD(name, ...)		\
-	WORD(OF_LOAD, #name, offsetof(struct load, name), __VA_ARGS__)
+#define WORD(of, ...)	(*at[of]++ = (struct ssd_model_word){ __VA_ARGS__ })
+#define RUN(name, ...) \
+	WORD(RUN, #name, offsetof(struct config, name), __VA_ARGS__)
+#define PHASE(name, ...) \
+	WORD(PHASE, #name, offsetof(struct phase, name), __VA_ARGS__)
+#define LOAD(name, ...) \
+	WORD(LOAD, #name, offsetof(struct load, name), __VA_ARGS__)
 #include "words.h"
-#define NUMBER(name, ...)	\
-	WORD(OF_PHASE, #name, offsetof(struct phase, media.name), __VA_ARGS__)
-#define DIST(name, help)	NUMBER(name, 0, 0, 0, help)
+#define NUMBER(name, ...) \
+	WORD(PHASE, #name, offsetof(struct phase, media.name), __VA_ARGS__)
+#define DIST(name, help) NUMBER(name, 0, 0, 0, help)
 #include "media_words.h"
 }
 
@@ -50,20 +41,6 @@ __attribute__((format(printf, 1, 2))) static bool refuse(const char *text, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	return false;
-}
-
-static bool set_number(const struct word *word, u64 *where, const char *value)
-{
-	char *end;
-	u64 number = strtoull(value, &end, 0);
-
-	if (!isdigit((unsigned char)value[0]) || *end || number < word->low ||
-	    number > word->high)
-		return refuse("%s=%s; accepted: %llu to %llu", word->key, value,
-			      (unsigned long long)word->low,
-			      (unsigned long long)word->high);
-	*where = number;
-	return true;
 }
 
 static bool set_name(char *name, const char *value)
@@ -83,29 +60,27 @@ struct place {
 	struct load *load;
 };
 
-static void *value_of(const struct place *at, const struct word *word)
-{
-	void *const base[] = { at->config, at->phase, at->load };
-
-	return base[word->of] + word->offset;
-}
-
 static bool set_word(const struct place *at, const char *key,
 		     const char *value)
 {
-	const struct word *word = words;
+	void *const what[TABLES] = { at->config, at->phase, at->load };
+	const struct ssd_model_word *word = NULL;
+	int of;
 
 	if (!strcmp(key, "name"))
 		return set_name(at->config->name, value);
-	while (word->key && strcmp(word->key, key))
-		word++;
-	if (!word->key)
+	for (of = 0; of < TABLES && !word; of++)
+		word = ssd_model_word_find(words[of], key);
+	if (!word)
 		return refuse("no word is named %s; see --help", key);
-	if (word->high)
-		return set_number(word, value_of(at, word), value);
-	return !ssd_model_dist_parse(value_of(at, word), value) ||
-	       refuse("%s=%s; accepted: " SSD_MODEL_DIST_SYNTAX
-		      ", up to 10 s", key, value);
+	if (!ssd_model_word_set(word, what[of - 1], value))
+		return true;
+	if (!word->most)
+		return refuse("%s=%s; accepted: " SSD_MODEL_DIST_SYNTAX, key,
+			      value);
+	return refuse("%s=%s; accepted: %llu to %llu", key, value,
+		      (unsigned long long)word->least,
+		      (unsigned long long)word->most);
 }
 
 static bool phase_check(const struct phase *phase)
@@ -123,16 +98,6 @@ static bool phase_check(const struct phase *phase)
 	if (phase->max_size < phase->size)
 		return refuse("max_size is below size");
 	return true;
-}
-
-static void set_presets(const struct place *at)
-{
-	for (const struct word *word = words; word->key; word++) {
-		if (word->high)
-			*(u64 *)value_of(at, word) = word->preset;
-		else
-			ssd_model_dist_parse(value_of(at, word), "fixed:0");
-	}
 }
 
 /* A new one is as the one before it. */
@@ -192,7 +157,9 @@ bool config_parse(struct config *config, char *line)
 	config->nr_phases = 1;
 	config->phases[0].nr_loads = 1;
 	make_words();
-	set_presets(&at);
+	ssd_model_words_preset(words[RUN], config);
+	ssd_model_words_preset(words[PHASE], at.phase);
+	ssd_model_words_preset(words[LOAD], at.load);
 	for (key = strtok_r(line, " \t\n", &save); key;
 	     key = strtok_r(NULL, " \t\n", &save)) {
 		if (!parse_word(&at, key))
@@ -205,14 +172,12 @@ bool config_parse(struct config *config, char *line)
 	return true;
 }
 
-static void help_words(int of)
+static void help_words(const struct ssd_model_word *word)
 {
-	for (const struct word *word = words; word->key; word++) {
-		if (word->of == of)
-			printf("  %-13s %s (%s%llu)\n", word->key, word->help,
-			       word->high ? "" : "fixed:",
-			       (unsigned long long)word->preset);
-	}
+	for (; word->key; word++)
+		printf("  %-13s %s (%s%llu)\n", word->key, word->help,
+		       word->most ? "" : "fixed:",
+		       (unsigned long long)word->preset);
 }
 
 void config_help(void)
@@ -220,12 +185,11 @@ void config_help(void)
 	make_words();
 	puts("Words of a run, with what they are if not given:");
 	puts("  name          what to call it (nothing)");
-	help_words(OF_RUN);
+	help_words(words[RUN]);
 	puts("Words of a phase; after the word \"then\" the next one begins,");
-	puts("which is as the one before it but for the words that follow. Times");
-	puts("of the device are " SSD_MODEL_DIST_SYNTAX ":");
-	help_words(OF_PHASE);
+	puts("which is as the one before it but for the words that follow:");
+	help_words(words[PHASE]);
 	puts("Words of a load; after the word \"also\" those of the next one follow,");
 	puts("which further queues have, in turn:");
-	help_words(OF_LOAD);
+	help_words(words[LOAD]);
 }
