@@ -20,7 +20,7 @@
 # device's counters.
 set -eu
 
-CONFIG=/sys/kernel/config/ssd_model
+DEVICE=/sys/module/ssd_model/parameters/device
 NULLB=/sys/kernel/config/nullb
 STATS=/sys/kernel/debug/ssd_model
 TRACE=/sys/kernel/tracing
@@ -45,17 +45,16 @@ find_disks()
 
 make_devices()
 {
+	words=
+	for pair in $2; do
+		case $pair in
+		queue.*) ;;
+		*) words="$words $pair" ;;
+		esac
+	done
 	nr=0
 	while [ $nr -lt "$1" ]; do
-		mkdir $CONFIG/model$nr
-		for pair in $2; do
-			case $pair in
-			queue.*) ;;
-			*) echo "${pair#*=}" >"$CONFIG/model$nr/${pair%%=*}" ||
-				die "ssd_model does not take $pair" ;;
-			esac
-		done
-		echo 1 >$CONFIG/model$nr/power || die "no device: $2"
+		echo "model$nr $words" >"$DEVICE" || die "no device: $words"
 		nr=$((nr + 1))
 	done
 	find_disks
@@ -63,8 +62,8 @@ make_devices()
 
 remove_devices()
 {
-	for dir in "$CONFIG"/model*; do
-		[ ! -d "$dir" ] || rmdir "$dir"
+	for dir in "$STATS"/model*; do
+		[ ! -d "$dir" ] || echo "-${dir##*/}" >"$DEVICE"
 	done
 }
 
@@ -262,7 +261,7 @@ check_plug()
 begin()
 {
 	insmod $MODULES/ssd_model.ko || die "ssd_model does not load"
-	[ -d $CONFIG ] || die "ssd_model has no configfs directory"
+	[ -e $DEVICE ] || die "ssd_model makes no devices"
 	clock=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)
 	[ "$(nproc)" = 1 ] || die "$(nproc) CPUs: only one makes runs repeat"
 	check_plug "$1"

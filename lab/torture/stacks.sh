@@ -22,7 +22,7 @@
 # shellcheck disable=SC2034,SC2153 # they are set for mixed.sh
 
 REMOVABLE=
-SSD=/sys/kernel/config/ssd_model
+SSD=/sys/module/ssd_model/parameters/device
 
 # Disks that keep data keep this much; a load has 16 MiB of it.
 SIZE_MB=64
@@ -74,29 +74,23 @@ null_faulty()
 	MORE="hw_queues faults!"
 }
 
-# ssd NAME [ATTRIBUTE=VALUE...]: a model SSD, which keeps data
+# ssd NAME [WORD=VALUE...]: a model SSD, which keeps data
 ssd()
 {
-	local name="$1" pair
+	local name="$1"
 
 	shift
-	if [ ! -d $SSD ]; then
-		insmod /modules/ssd_model.ko || skip "no module ssd_model"
-	fi
-	mkdir "$SSD/$name" || skip "no model SSD $name"
+	[ -e $SSD ] || insmod /modules/ssd_model.ko || skip "no module ssd_model"
+	echo "$name size_mb=$SIZE_MB backing=1 write_cache=1 queues=2 depth=256" \
+		"read_latency=fixed:50000 write_latency=fixed:20000 $*" >$SSD ||
+		skip "the model SSD refuses $*"
 	at_exit ssd_remove "$name"
-	for pair in size_mb=$SIZE_MB backing=1 write_cache=1 queues=2 \
-		    depth=256 read_latency=fixed:50000 \
-		    write_latency=fixed:20000 "$@" power=1; do
-		echo "${pair#*=}" >"$SSD/$name/${pair%%=*}" ||
-			skip "the model SSD refuses $pair"
-	done
 	wait_for 5 test -b "/dev/${name}n1" && prepare "${name}n1"
 }
 
 ssd_remove()
 {
-	rmdir "$SSD/$1" || found "the model SSD $1 stays"
+	echo "-$1" >$SSD || found "the model SSD $1 stays"
 }
 
 # The NVMe disks of controllers with one namespace. A controller that was
