@@ -111,7 +111,7 @@ stat()
 counters()
 {
 	cat $STATS/model*/stats | awk '
-		/^(doorbells|commands|interrupts|queue_rqs|queue_rq) / ||
+		/^(doorbells|commands|interrupts) / ||
 		/^(polls|poll_hits) / {
 			n[$1] += $2
 		}

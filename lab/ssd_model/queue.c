@@ -215,7 +215,6 @@ static blk_status_t ssdm_queue_rq(struct blk_mq_hw_ctx *hctx,
 	if (!ssdm_start(&group, bd->rq))
 		return BLK_STS_NOTSUPP;
 	spin_lock_irqsave(&q->lock, flags);
-	q->stats.queue_rq++;
 	ssdm_queue(q, &group);
 	if (bd->last)
 		ssdm_doorbell(q);
@@ -242,7 +241,6 @@ static void ssdm_submit(struct ssd_model_queue *q, struct ssdm_group *group)
 	if (!group->nr)
 		return;
 	spin_lock_irqsave(&q->lock, flags);
-	q->stats.queue_rqs++;
 	ssdm_queue(q, group);
 	ssdm_doorbell(q);
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -311,10 +309,7 @@ static unsigned int ssdm_take(struct ssd_model_queue *q, u64 now,
 		nr = ssdm_take_fifo(q, done);
 	else
 		nr = ssdm_take_due(q, now, done);
-	if (nr) {
-		q->stats.inflight -= nr;
-		q->stats.completion_batches++;
-	}
+	q->stats.inflight -= nr;
 	return nr;
 }
 

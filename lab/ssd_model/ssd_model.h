@@ -67,12 +67,9 @@ struct ssd_model_config {
  * @commands: that reached the device
  * @ops: commands by what they do
  * @bytes: of these
- * @queue_rq: calls
- * @queue_rqs: groups handed over by queue_rqs calls
  * @commit_rqs: calls
  * @interrupts: that found something due
  * @poll_hits: polls that did
- * @completion_batches: groups of commands completed together
  * @latency_sum_ns: from the doorbell until due
  * @inflight: commands at the device now
  *
@@ -84,12 +81,9 @@ struct ssd_model_stats {
 	u64 commands;
 	u64 ops[SSD_MODEL_OPS];
 	u64 bytes;
-	u64 queue_rq;
-	u64 queue_rqs;
 	u64 commit_rqs;
 	u64 interrupts;
 	u64 poll_hits;
-	u64 completion_batches;
 	u64 latency_sum_ns;
 	u64 inflight;
 };

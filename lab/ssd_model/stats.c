@@ -45,31 +45,23 @@ static u64 ssdm_sum(struct ssd_model_dev *dev, struct ssd_model_stats *sum)
 	return polls;
 }
 
-static void ssdm_show(struct seq_file *m, const char *name, u64 value)
-{
-	seq_printf(m, "%s %llu\n", name, value);
-}
+/* In their order in struct ssd_model_stats */
+static const char * const ssdm_names[] = {
+	"doorbells", "commands", "reads", "writes", "flushes", "bytes",
+	"commit_rqs", "interrupts", "poll_hits", "latency_sum_ns", "inflight",
+};
 
 static int ssdm_stats_show(struct seq_file *m, void *unused)
 {
-	struct ssd_model_stats s = {};
-	u64 polls = ssdm_sum(m->private, &s);
+	struct ssd_model_stats sum = {};
+	u64 polls = ssdm_sum(m->private, &sum);
+	const u64 *values = (const u64 *)&sum;
+	unsigned int i;
 
-	ssdm_show(m, "doorbells", s.doorbells);
-	ssdm_show(m, "commands", s.commands);
-	ssdm_show(m, "reads", s.ops[SSD_MODEL_READ]);
-	ssdm_show(m, "writes", s.ops[SSD_MODEL_WRITE]);
-	ssdm_show(m, "flushes", s.ops[SSD_MODEL_FLUSH]);
-	ssdm_show(m, "bytes", s.bytes);
-	ssdm_show(m, "queue_rq", s.queue_rq);
-	ssdm_show(m, "queue_rqs", s.queue_rqs);
-	ssdm_show(m, "commit_rqs", s.commit_rqs);
-	ssdm_show(m, "interrupts", s.interrupts);
-	ssdm_show(m, "polls", polls);
-	ssdm_show(m, "poll_hits", s.poll_hits);
-	ssdm_show(m, "completion_batches", s.completion_batches);
-	ssdm_show(m, "inflight", s.inflight);
-	ssdm_show(m, "latency_sum_ns", s.latency_sum_ns);
+	BUILD_BUG_ON(sizeof(sum) != ARRAY_SIZE(ssdm_names) * sizeof(u64));
+	for (i = 0; i < ARRAY_SIZE(ssdm_names); i++)
+		seq_printf(m, "%s %llu\n", ssdm_names[i], values[i]);
+	seq_printf(m, "polls %llu\n", polls);
 	return 0;
 }
 

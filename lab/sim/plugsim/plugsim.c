@@ -9,25 +9,25 @@
 
 #include "sim.h"
 
-static const char * const first_names[NR_FIRST] = {
-	[FIRST_50]	= "first50",
-	[FIRST_200]	= "first200",
-};
-
-static void print_phase(const struct outcome *one)
+static void print_outcome(const struct outcome *one)
 {
-	putchar('{');
-	for (u32 i = 0; i < NR_FIRST; i++)
-		printf("\"%s\": {\"iops\": %.1f, \"ios\": %llu, \"p99\": %llu}, ",
-		       first_names[i], one->first[i].iops,
-		       (unsigned long long)one->first[i].ios,
-		       (unsigned long long)one->first[i].p99);
-	printf("\"iops\": %.1f, \"requests\": %.5f, ", one->iops,
+	printf("\"iops\": %.1f, \"ios\": %llu, \"ns\": %llu, ", one->iops,
+	       (unsigned long long)one->ios, (unsigned long long)one->ns);
+	printf("\"mean\": %.1f, \"p99\": %llu, ", one->mean,
+	       (unsigned long long)one->p99);
+	printf("\"doorbells\": %.5f, \"requests\": %.5f", one->doorbells,
 	       one->requests);
-	printf("\"late\": %.1f, \"ns\": %llu, ", one->late,
-	       (unsigned long long)one->ns);
-	printf("\"mean\": %.1f, \"p99\": %llu, \"doorbells\": %.5f}", one->mean,
-	       (unsigned long long)one->p99, one->doorbells);
+}
+
+static void print_phase(const struct phase_outcome *one)
+{
+	fputs("{\"first50\": {", stdout);
+	print_outcome(&one->first[FIRST_50]);
+	fputs("}, \"first200\": {", stdout);
+	print_outcome(&one->first[FIRST_200]);
+	printf("}, \"late\": %.1f, ", one->late);
+	print_outcome(&one->rest);
+	putchar('}');
 }
 
 /* A line of JSON. */
@@ -43,9 +43,9 @@ static void print_result(const struct config *config,
 		fputs(i ? ", " : "", stdout);
 		print_phase(&result->phases[i]);
 	}
-	fputs("], \"all\": ", stdout);
-	print_phase(&result->all);
-	fputs(", \"ios\": [", stdout);
+	fputs("], \"all\": {", stdout);
+	print_outcome(&result->all);
+	fputs("}, \"ios\": [", stdout);
 	for (u32 i = 0; i < result->nr_tasks; i++)
 		printf(i ? ", %llu" : "%llu",
 		       (unsigned long long)result->ios[i]);

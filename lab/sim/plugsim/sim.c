@@ -354,6 +354,7 @@ static struct outcome outcome(const struct mark *from, const struct mark *to,
 
 	return (struct outcome){
 		.iops = per_second(from, to),
+		.ios = to->done - from->done,
 		.ns = to->now - from->now,
 		.mean = spread->nr ? (double)spread->sum / spread->nr : 0,
 		.p99 = percentile(spread, 0.99),
@@ -362,28 +363,17 @@ static struct outcome outcome(const struct mark *from, const struct mark *to,
 	};
 }
 
-static struct beginning beginning(const struct mark *from,
-				  const struct mark *to,
-				  const struct spread *spread)
-{
-	return (struct beginning){
-		.iops = per_second(from, to),
-		.ios = to->done - from->done,
-		.p99 = percentile(spread, 0.99),
-	};
-}
-
 static void phase_result(struct sim *sim, const struct mark *end)
 {
 	const struct mark *marks = sim->marks;
-	struct outcome *one =
+	struct phase_outcome *one =
 		&sim->result->phases[sim->phase - sim->config->phases];
 
-	*one = outcome(&marks[FIRST_HALF], end, &sim->late);
 	for (u32 i = 0; i < NR_FIRST; i++)
-		one->first[i] = beginning(&marks[UNTIL_50],
-					  &marks[UNTIL_50 + i + 1],
-					  &sim->first[i]);
+		one->first[i] = outcome(&marks[UNTIL_50],
+					&marks[UNTIL_50 + i + 1],
+					&sim->first[i]);
+	one->rest = outcome(&marks[FIRST_HALF], end, &sim->late);
 	one->late = per_second(&marks[SECOND_HALF], end);
 }
 

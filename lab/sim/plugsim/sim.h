@@ -4,6 +4,28 @@
 
 #include "config.h"
 
+/**
+ * struct outcome - what a time came to
+ * @iops:	I/Os per second
+ * @ios:	how many these were
+ * @ns:		how long it was
+ * @mean:	latency in ns: from when the submission began, or should have
+ *		begun, so that it has all that an I/O waits for: room, the CPU,
+ *		those before it
+ * @p99:	likewise, that one in a hundred exceeds
+ * @doorbells:	per I/O
+ * @requests:	per I/O
+ */
+struct outcome {
+	double iops;
+	u64 ios;
+	u64 ns;
+	double mean;
+	u64 p99;
+	double doorbells;
+	double requests;
+};
+
 /* The beginning of a phase, or as much of it as is not measured. */
 enum {
 	FIRST_50,
@@ -12,39 +34,15 @@ enum {
 };
 
 /**
- * struct beginning - what the first 50 or 200 ms came to
- * @iops:	I/Os per second
- * @ios:	how many these were
- * @p99:	their latency that one in a hundred exceeds
- */
-struct beginning {
-	double iops;
-	u64 ios;
-	u64 p99;
-};
-
-/**
- * struct outcome - what a phase came to
+ * struct phase_outcome - what a phase came to
  * @first:	its first 50 and 200 ms
- * @iops:	I/Os per second after its first part, see warm and warm_ios
- * @late:	the same of the second half of that
- * @ns:		how long that was
- * @mean:	latency after the first part, in ns: from when the submission
- *		began, or should have begun, so that it has all that an I/O
- *		waits for: room, the CPU, those before it
- * @p99:	likewise
- * @doorbells:	per I/O
- * @requests:	per I/O
+ * @rest:	after its first part, see warm and warm_ios
+ * @late:	I/Os per second in the second half of that
  */
-struct outcome {
-	struct beginning first[NR_FIRST];
-	double iops;
+struct phase_outcome {
+	struct outcome first[NR_FIRST];
+	struct outcome rest;
 	double late;
-	u64 ns;
-	double mean;
-	u64 p99;
-	double doorbells;
-	double requests;
 };
 
 /**
@@ -57,7 +55,7 @@ struct outcome {
  * @changes:	times that a controller changed it
  */
 struct result {
-	struct outcome phases[MAX_PHASES];
+	struct phase_outcome phases[MAX_PHASES];
 	struct outcome all;
 	u64 ios[MAX_HCTXS * MAX_TASKS];
 	u32 nr_tasks;

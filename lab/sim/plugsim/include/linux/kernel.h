@@ -9,13 +9,6 @@
 #include <linux/log2.h>
 #include <linux/minmax.h>
 
-/* That of the C library is for int only. */
-#undef abs
-#define abs(x) ({				\
-	typeof(x) _abs = (x);			\
-	_abs < 0 ? -_abs : _abs;		\
-})
-
 #define abs_diff(a, b) ({			\
 	typeof(a) _a = (a);			\
 	typeof(b) _b = (b);			\

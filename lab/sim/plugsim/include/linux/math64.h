@@ -4,46 +4,16 @@
 
 #include <linux/types.h>
 
-/*
- * Written out, since that of tools/include traps where the kernel's saturates,
- * and lacks some.
- */
-static inline u64 mul_u64_u64_div64(u64 a, u64 b, u64 c)
-{
-	unsigned __int128 q = (unsigned __int128)a * b / c;
-
-	return q > (u64)~0ULL ? (u64)~0ULL : (u64)q;
+/* Functions, as in the kernel: what is divided has the type of the argument. */
+#define DIVIDE(name, type, by)				\
+static inline type name(type dividend, by divisor)	\
+{							\
+	return dividend / divisor;			\
 }
 
-static inline u64 mul_u64_u32_div(u64 a, u32 mul, u32 div)
-{
-	return mul_u64_u64_div64(a, mul, div);
-}
-
-static inline u64 mul_u64_u32_shr(u64 a, u32 mul, unsigned int shift)
-{
-	return (u64)(((unsigned __int128)a * mul) >> shift);
-}
-
-static inline u64 mul_u64_u64_shr(u64 a, u64 mul, unsigned int shift)
-{
-	return (u64)(((unsigned __int128)a * mul) >> shift);
-}
-
-static inline u64 mul_u32_u32(u32 a, u32 b)
-{
-	return (u64)a * b;
-}
-
-static inline u64 div64_u64(u64 dividend, u64 divisor)
-{
-	return dividend / divisor;
-}
-
-static inline s64 div64_s64(s64 dividend, s64 divisor)
-{
-	return dividend / divisor;
-}
+DIVIDE(div64_u64, u64, u64)
+DIVIDE(div64_s64, s64, s64)
+DIVIDE(div_u64, u64, u32)
 
 static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
 {
@@ -51,14 +21,9 @@ static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
 	return dividend / divisor;
 }
 
-static inline u64 div_u64(u64 dividend, u32 divisor)
+static inline u64 mul_u64_u32_shr(u64 a, u32 mul, unsigned int shift)
 {
-	return dividend / divisor;
-}
-
-static inline s64 div_s64(s64 dividend, s32 divisor)
-{
-	return dividend / divisor;
+	return (u64)(((unsigned __int128)a * mul) >> shift);
 }
 
 #endif /* PLUGSIM_LINUX_MATH64_H */

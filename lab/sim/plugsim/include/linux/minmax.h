@@ -10,9 +10,6 @@
 
 #undef min
 #undef max
-#undef clamp
-#undef min_t
-#undef max_t
 #define min(x, y) ({				\
 	typeof(x) _min1 = (x);			\
 	typeof(y) _min2 = (y);			\
@@ -23,11 +20,6 @@
 	typeof(y) _max2 = (y);			\
 	_max1 > _max2 ? _max1 : _max2;		\
 })
-#define min_t(type, x, y)	min((type)(x), (type)(y))
-#define max_t(type, x, y)	max((type)(x), (type)(y))
 #define clamp(val, lo, hi)	min(max(val, lo), hi)
-#define clamp_t(type, val, lo, hi)	min_t(type, max_t(type, val, lo), hi)
-#define min3(x, y, z)		min(min(x, y), z)
-#define max3(x, y, z)		max(max(x, y), z)
 
 #endif /* PLUGSIM_LINUX_MINMAX_H */
