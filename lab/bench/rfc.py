@@ -28,19 +28,11 @@ def percent(value, base):
     return 100 * (value / base - 1)
 
 
-def row(title, values, base):
-    """One line: the base in IOPS, the others as gains over it."""
-    cells = ["%10d" % base]
-    cells += ["%11s" % ("-" if value is None else
-                        "%+.2f%%" % percent(value, base))
-              for value in values]
-    return "%-22s%s" % (title, "".join(cells))
-
-
-def lookup(summary):
-    """{(profile, workload, kernel, policy): cell}."""
-    return {(cell["profile"], cell["workload"], cell["kernel"],
-             cell["policy"]): cell for cell in summary}
+def row(title, base, *values):
+    """The base in IOPS, the others as gains over it."""
+    gains = ["-" if value is None else f"{percent(value, base):+.2f}%"
+             for value in values]
+    return f"{title:<22}{int(base):10}" + "".join(f"{gain:>11}" for gain in gains)
 
 
 def relative_error(cell):
@@ -50,42 +42,42 @@ def relative_error(cell):
 
 
 def gain(cell, base):
-    """(percent, its standard error) that a cell gains over a base."""
-    return (percent(cell["iops"]["mean"], base["iops"]["mean"]),
-            math.hypot(relative_error(cell), relative_error(base)))
+    """What a cell gains over a base, and the standard error of that, as text;
+    and in percent."""
+    value = percent(cell["iops"]["mean"], base["iops"]["mean"])
+    error = math.hypot(relative_error(cell), relative_error(base))
+    return f"{value:+.2f}% +-{error:.2f}", value
 
 
 def verdict(key, known):
     """Whether the prediction of the no-plug column came true. The RFC's kernel
     took tags as ERA does, so that is what to compare with."""
     plug, _, without = TABLES[key]
-    theirs = percent(without, plug)
+    theirs, within = percent(without, plug), WITHIN[key[1]]
     noplug = known[(*key, "unpatched", "noplug")]
-    then, error = gain(noplug, known[(*key, ERA, "always")])
-    now, error_now = gain(noplug, known[(*key, "unpatched", "always")])
-    miss = abs(then - theirs) > WITHIN[key[1]]
-    return ("%s %s: without a plug %+.2f%% in the RFC, %+.2f%% +-%.2f predicted"
-            " for its kernel (%s): %s %.1f points. For this one: %+.2f%% "
-            "+-%.2f." % (*key, theirs, then, error, ERA,
-                         "NOT within" if miss else "within",
-                         WITHIN[key[1]], now, error_now))
+    then, value = gain(noplug, known[(*key, ERA, "always")])
+    now, _ = gain(noplug, known[(*key, "unpatched", "always")])
+    miss = "NOT within" if abs(value - theirs) > within else "within"
+    return (f"{' '.join(key)}: without a plug {theirs:+.2f}% in the RFC, {then}"
+            f" predicted for its kernel ({ERA}): {miss} {within:.1f} points. "
+            f"For this one: {now}.")
 
 
 def text(summary, _records):
     """The comparison, as lines, of what was measured."""
-    known = lookup(summary)
-    names = [name for name, kernel, policy in COLUMNS
-             if any(key[2:] == (kernel, policy) for key in known)]
-    lines = ["%-22s%10s%s" % ("", names[0],
-                              "".join("%11s" % name for name in names[1:]))]
-    for key, (plug, unmerged, without) in TABLES.items():
+    known = {(cell["profile"], cell["workload"], cell["kernel"],
+              cell["policy"]): cell for cell in summary}
+    columns = [column for column in COLUMNS
+               if any(key[2:] == column[1:] for key in known)]
+    lines = [f"{'':22}{columns[0][0]:>10}" + "".join(
+        f"{name:>11}" for name, *_ in columns[1:])]
+    for key, theirs in TABLES.items():
         if (*key, "unpatched", "always") not in known:
             continue
-        lines.append(row("%s %s RFC" % key, [unmerged, without], plug))
-        found = [known.get((*key, kernel, policy))
-                 for name, kernel, policy in COLUMNS if name in names]
-        values = [cell and cell["iops"]["mean"] for cell in found]
-        lines.append(row("%s %s" % key, values[1:], values[0]))
+        found = [known.get((*key, *pair)) for _, *pair in columns]
+        lines += [row(" ".join((*key, "RFC")), *theirs),
+                  row(" ".join(key), *(cell and cell["iops"]["mean"]
+                                       for cell in found))]
     return lines + [verdict(key, known) for key in TABLES
-                    if (*key, ERA, "always") in known
-                    and (*key, "unpatched", "noplug") in known]
+                    if {(*key, ERA, "always"),
+                        (*key, "unpatched", "noplug")} <= set(known)]

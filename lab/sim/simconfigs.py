@@ -32,6 +32,9 @@ MAX_NS = 10**12                 # that plugsim measures
 CLASSES = ("one queue", "several queues", "several submitters", "changing",
            "open loop")
 
+LATENCIES = ((1e4, "below 10 us"), (1e5, "10 to 100 us"),
+             (1e6, "100 us to 1 ms"), (math.inf, "1 ms and more"))
+
 # Where a lognormal distribution is drawn exactly; a table has 16 places, and a
 # mixture needs twice as many.
 LOGNORMAL = (0.00025, 0.1, 0.4, 0.7, 0.9, 0.97, 0.995, 0.99975)
@@ -147,7 +150,9 @@ class Configuration:
         """What else it is like, by name; of the first phase's last load."""
         words = {**self.phases[0].words, **self.phases[0].loads[-1]}
         core = ("polled", "interrupts", "interrupts of another core")
-        found = ["latency " + latency_class(words),
+        latency = next(name for limit, name in LATENCIES
+                       if latency_of(words) < limit)
+        found = ["latency " + latency,
                  "batch " + range_class(words["batch"], (1, 4, 16, 32)),
                  f"{core[words['irq_core']]}, {self.kind}",
                  "units limit" if words["units"] else "no limit of units"]
@@ -297,15 +302,6 @@ def loads_of(rng, kind, most, queues, latency):
 def latency_of(words):
     """Mean latency of a command that meets no queue."""
     return words["read_latency"].mean() + words["service"].mean()
-
-
-def latency_class(words):
-    latency = latency_of(words)
-    for limit, name in ((1e4, "below 10 us"), (1e5, "10 to 100 us"),
-                        (1e6, "100 us to 1 ms")):
-        if latency < limit:
-            return name
-    return "1 ms and more"
 
 
 def range_class(value, limits):

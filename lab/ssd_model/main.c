@@ -166,13 +166,7 @@ static void ssdm_init_queues(struct ssd_model_dev *dev, u64 seed)
 		ssd_model_queue_init(dev, i, seed);
 }
 
-/**
- * ssd_model_dev_create - power on
- * @name: of the disks, before "n1"
- * @c: what the device is to be like
- *
- * Return: the device, or an ERR_PTR().
- */
+/* Power on; returns the device or an ERR_PTR(). */
 struct ssd_model_dev *ssd_model_dev_create(const char *name,
 					   const struct ssd_model_config *c)
 {
@@ -203,10 +197,7 @@ free:
 	return ERR_PTR(err);
 }
 
-/**
- * ssd_model_dev_destroy - power off
- * @dev: the device; commands in flight complete first
- */
+/* Power off; commands in flight complete first. */
 void ssd_model_dev_destroy(struct ssd_model_dev *dev)
 {
 	ssd_model_stats_remove(dev);

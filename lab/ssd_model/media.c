@@ -27,16 +27,7 @@ static u64 ssdm_mix(u64 x)
 	return x ^ (x >> 31);
 }
 
-/**
- * ssd_model_draw - a random number
- * @seed: names the stream
- * @number: of the command
- * @which: of its draws
- *
- * It is a function of the arguments, so that runs repeat.
- *
- * Return: any 64-bit value.
- */
+/* A random number: a function of the arguments, so that runs repeat */
 u64 ssd_model_draw(u64 seed, u64 number, enum ssd_model_draw which)
 {
 	u64 step = number * SSD_MODEL_DRAWS + which + 1;
@@ -173,13 +164,7 @@ static int ssdm_parse_dist(struct ssd_model_dist *dist, const char *text)
 	return -EINVAL;
 }
 
-/**
- * ssd_model_word_find - a word by its name
- * @words: a table
- * @key: name
- *
- * Return: the word, or NULL.
- */
+/* NULL: there is none. */
 const struct ssd_model_word *
 ssd_model_word_find(const struct ssd_model_word *words, const char *key)
 {
@@ -188,14 +173,7 @@ ssd_model_word_find(const struct ssd_model_word *words, const char *key)
 	return words->key ? words : NULL;
 }
 
-/**
- * ssd_model_word_set - a word is given
- * @word: which
- * @what: that it describes; unchanged if there is an error
- * @value: a number, or a distribution
- *
- * Return: 0 or -EINVAL.
- */
+/* Returns 0, or -EINVAL and nothing has changed. */
 int ssd_model_word_set(const struct ssd_model_word *word, void *what,
 		       const char *value)
 {
@@ -210,11 +188,7 @@ int ssd_model_word_set(const struct ssd_model_word *word, void *what,
 	return 0;
 }
 
-/**
- * ssd_model_words_preset - what words are that are not given
- * @words: a table
- * @what: that they describe, all 0
- */
+/* What words are that are not given; all is 0 before. */
 void ssd_model_words_preset(const struct ssd_model_word *words, void *what)
 {
 	for (; words->key; words++) {
@@ -250,13 +224,7 @@ static u64 ssdm_time(const struct ssd_model_dist *dist,
 	return ssdm_sample(dist, ssd_model_draw(a->seed, a->number, which));
 }
 
-/**
- * ssd_model_scale - multiply a time
- * @ns: up to SSD_MODEL_NS_MAX
- * @percent: by which to multiply it, up to SSD_MODEL_SCALE_MAX
- *
- * Return: ns.
- */
+/* Up to SSD_MODEL_NS_MAX by up to SSD_MODEL_SCALE_MAX percent */
 u64 ssd_model_scale(u64 ns, u32 percent)
 {
 	return div_u64(ns * percent, 100);
@@ -276,13 +244,7 @@ static bool ssdm_dist_zero(const struct ssd_model_dist *dist)
 	return !dist->points[dist->nr - 1].ns;
 }
 
-/**
- * ssd_model_media_init - make media
- * @media: to be set up
- * @profile: what it is to be like; copied
- *
- * Return: 0 or -ENOMEM.
- */
+/* Returns 0 or -ENOMEM. */
 int ssd_model_media_init(struct ssd_model_media *media,
 			 const struct ssd_model_profile *profile)
 {
@@ -304,10 +266,6 @@ int ssd_model_media_init(struct ssd_model_media *media,
 	return p->units && !media->unit_free ? -ENOMEM : 0;
 }
 
-/**
- * ssd_model_media_exit - free what ssd_model_media_init() allocated
- * @media: the media
- */
 void ssd_model_media_exit(struct ssd_model_media *media)
 {
 	kvfree(media->unit_free);
@@ -373,16 +331,10 @@ static u64 ssdm_transfer(struct ssd_model_media *media, u32 bytes, u64 now)
 	return media->link_free;
 }
 
-/**
- * ssd_model_media_admit - let a command in
- * @media: the media
- * @access: the command
- * @now: time in ns, never less than in the call before
- *
- * Calls must not overlap if @media->shared. The link transfers while the units
- * work: a command is done when both are. A flush takes no time.
- *
- * Return: time when the command completes.
+/*
+ * Lets a command in; returns when it completes. @now is never less than in the
+ * call before, and calls must not overlap if @media->shared. The link transfers
+ * while the units work: a command is done when both are. A flush takes no time.
  */
 u64 ssd_model_media_admit(struct ssd_model_media *media,
 			  const struct ssd_model_access *access, u64 now)

@@ -39,42 +39,30 @@ enum ssd_model_draw {
 	SSD_MODEL_DRAWS = 3,
 };
 
-/**
- * struct ssd_model_point - a point of a quantile function
- * @below: share of the draws that lie below @ns, times 2^32
- * @ns: the time
- */
+/* A point of a quantile function */
 struct ssd_model_point {
-	u64 below;
-	u64 ns;
+	u64 below;	/* share of the draws that lie below ns, times 2^32 */
+	u64 ns;		/* the time */
 };
 
-/**
- * struct ssd_model_dist - a distribution of times
- * @nr: number of points; with one, each draw is that
- * @points: the quantile function, linear in between
- */
+/* A distribution of times */
 struct ssd_model_dist {
+	/* number of points; with one, each draw is that */
 	unsigned int nr;
+	/* the quantile function, linear in between */
 	struct ssd_model_point points[SSD_MODEL_POINTS_MAX];
 };
 
-/**
- * struct ssd_model_word - a word, key=value, that describes something
- * @key: NULL ends a table
- * @offset: of a u64 or of a struct ssd_model_dist in what it describes
- * @preset: a number, if it is not given; of a distribution, fixed
- * @least: that a number may be
- * @most: that a number may be; 0: it is a distribution
- * @help: what it is
- */
+/* A word, key=value, that describes something */
 struct ssd_model_word {
-	const char *key;
+	const char *key;	/* NULL ends a table */
+	/* of a u64 or of a struct ssd_model_dist in what it describes */
 	size_t offset;
+	/* a number, if it is not given; of a distribution, fixed */
 	u64 preset;
-	u64 least;
-	u64 most;
-	const char *help;
+	u64 least;	/* that a number may be */
+	u64 most;	/* that a number may be; 0: it is a distribution */
+	const char *help;	/* what it is */
 };
 
 /* What media_words.h says, by these names */
@@ -84,38 +72,26 @@ struct ssd_model_profile {
 #include "media_words.h"
 };
 
-/**
- * struct ssd_model_media - the media at work
- * @profile: with all times scaled
- * @instant: every command completes at once
- * @shared: admission changes what follows in here, so calls need a lock
- * @link_cost: transfer of a byte, in ns times bandwidth_mbs
- * @link_free: time from which the link is free
- * @link_rest: fraction of a ns beyond @link_free, times bandwidth_mbs
- * @unit_free: times from which the units are free, as a heap: earliest first
- */
+/* The media at work */
 struct ssd_model_media {
-	struct ssd_model_profile profile;
-	bool instant;
+	struct ssd_model_profile profile;	/* with all times scaled */
+	bool instant;	/* every command completes at once */
+	/* admission changes what follows in here, so calls need a lock */
 	bool shared;
-	u32 link_cost;
-	u64 link_free;
+	u32 link_cost;	/* transfer of a byte, in ns times bandwidth_mbs */
+	u64 link_free;	/* time from which the link is free */
+	/* fraction of a ns beyond link_free, times bandwidth_mbs */
 	u64 link_rest;
+	/* times from which the units are free, as a heap: earliest first */
 	u64 *unit_free;
 };
 
-/**
- * struct ssd_model_access - a command as the media sees it
- * @op: what it does
- * @bytes: length
- * @seed: of the stream of draws
- * @number: of the command, in this stream
- */
+/* A command as the media sees it */
 struct ssd_model_access {
-	enum ssd_model_op op;
-	u32 bytes;
-	u64 seed;
-	u64 number;
+	enum ssd_model_op op;		/* what it does */
+	u32 bytes;			/* length */
+	u64 seed;			/* of the stream of draws */
+	u64 number;			/* of the command, in this stream */
 };
 
 u64 ssd_model_draw(u64 seed, u64 number, enum ssd_model_draw which);

@@ -17,18 +17,12 @@
 /* Not _HARD: on PREEMPT_RT, a spinlock cannot be taken there. */
 #define SSDM_TIMER_MODE	HRTIMER_MODE_ABS_PINNED
 
-/**
- * struct ssdm_group - requests for one queue that were started together
- * @list: the requests
- * @nr: how many
- * @ops: how many of each operation
- * @bytes: their length
- */
+/* Requests for one queue that were started together */
 struct ssdm_group {
-	struct rq_list list;
-	unsigned int nr;
-	unsigned int ops[SSD_MODEL_OPS];
-	u64 bytes;
+	struct rq_list list;		/* the requests */
+	unsigned int nr;		/* how many */
+	unsigned int ops[SSD_MODEL_OPS];	/* how many of each operation */
+	u64 bytes;			/* their length */
 };
 
 /* The operation of a request, SSD_MODEL_OPS if the device has no such */
@@ -460,12 +454,6 @@ const struct blk_mq_ops ssd_model_mq_ops = {
 	.init_hctx	= ssdm_init_hctx,
 };
 
-/**
- * ssd_model_queue_init - set up a hardware queue
- * @dev: its device
- * @index: of the queue
- * @seed: of the device
- */
 void ssd_model_queue_init(struct ssd_model_dev *dev, unsigned int index,
 			  u64 seed)
 {
@@ -482,10 +470,7 @@ void ssd_model_queue_init(struct ssd_model_dev *dev, unsigned int index,
 		      SSDM_TIMER_MODE);
 }
 
-/**
- * ssd_model_queue_exit - wait until a queue is at rest
- * @q: queue that has no commands any more
- */
+/* Waits until a queue that has no commands any more is at rest. */
 void ssd_model_queue_exit(struct ssd_model_queue *q)
 {
 	hrtimer_cancel(&q->timer);

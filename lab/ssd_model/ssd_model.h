@@ -61,125 +61,89 @@ struct ssd_model_config {
 
 /* --- stats.c ------------------------------------------------------------- */
 
-/**
- * struct ssd_model_stats - what one queue counts, under its lock
- * @doorbells: written
- * @commands: that reached the device
- * @ops: commands by what they do
- * @bytes: of these
- * @commit_rqs: calls
- * @interrupts: that found something due
- * @poll_hits: polls that did
- * @latency_sum_ns: from the doorbell until due
- * @inflight: commands at the device now
+/*
+ * What one queue counts, under its lock
  *
  * Shown are the sums over all queues, polled ones, too. A queue is read after
  * the other while commands go on.
  */
 struct ssd_model_stats {
-	u64 doorbells;
-	u64 commands;
-	u64 ops[SSD_MODEL_OPS];
-	u64 bytes;
-	u64 commit_rqs;
-	u64 interrupts;
-	u64 poll_hits;
-	u64 latency_sum_ns;
-	u64 inflight;
+	u64 doorbells;			/* written */
+	u64 commands;			/* that reached the device */
+	u64 ops[SSD_MODEL_OPS];		/* commands by what they do */
+	u64 bytes;			/* of these */
+	u64 commit_rqs;			/* calls */
+	u64 interrupts;			/* that found something due */
+	u64 poll_hits;			/* polls that did */
+	u64 latency_sum_ns;		/* from the doorbell until due */
+	u64 inflight;			/* commands at the device now */
 };
 
 /* --- devices ------------------------------------------------------------- */
 
 struct ssd_model_dev;
 
-/**
- * struct ssd_model_cmd - what belongs to a request
- * @node: in the queue's tree
- * @due: time of completion
- */
+/* What belongs to a request */
 struct ssd_model_cmd {
-	struct rb_node node;
-	u64 due;
+	struct rb_node node;		/* in the queue's tree */
+	u64 due;			/* time of completion */
 };
 
-/**
- * struct ssd_model_queue - a hardware queue, shared by the namespaces
- * @dev: its device
- * @lock: protects all that follows. Taken in the timer's handler, too, so with
- *	interrupts off. The device's media_lock and the timer's own nest in it
- * @pending: commands queued, for which no doorbell has rung
- * @nr_pending: how many
- * @ready: instead of @tree if the device is instant: commands in order
- * @nr_ready: how many
- * @tree: commands that the device has, earliest completion first
- * @next_due: time of the earliest; poll reads it without the lock
- * @fires: time that @timer is set to
- * @seed: of the queue's draws
- * @number: commands admitted
- * @polled: nothing completes but by polling
- * @timer: the interrupt
- * @stats: counts
- * @polls: calls of poll, most of which do without the lock
- */
+/* A hardware queue, shared by the namespaces */
 struct ssd_model_queue {
-	struct ssd_model_dev *dev;
-	spinlock_t lock; /* of all that follows but @polls */
+	struct ssd_model_dev *dev;	/* its device */
+	/*
+	 * Protects all that follows but polls. Taken in the timer's handler,
+	 * too, so with interrupts off. The device's media_lock and the timer's
+	 * own nest in it.
+	 */
+	spinlock_t lock;
+	/* commands queued, for which no doorbell has rung */
 	struct rq_list pending;
-	unsigned int nr_pending;
-	unsigned int nr_ready;
+	unsigned int nr_pending;	/* in pending */
+	unsigned int nr_ready;		/* in ready */
+	/* instead of tree if the device is instant: commands in order */
 	struct rq_list ready;
+	/* commands that the device has, earliest completion first */
 	struct rb_root_cached tree;
+	/* time of the earliest; poll reads it without the lock */
 	u64 next_due;
-	u64 fires;
-	u64 seed;
-	u64 number;
-	bool polled;
-	struct hrtimer timer;
-	struct ssd_model_stats stats;
+	u64 fires;			/* time that timer is set to */
+	u64 seed;			/* of the queue's draws */
+	u64 number;			/* commands admitted */
+	bool polled;			/* nothing completes but by polling */
+	struct hrtimer timer;		/* the interrupt */
+	struct ssd_model_stats stats;	/* counts */
+	/* calls of poll, most of which do without the lock */
 	atomic64_t polls;
 } ____cacheline_aligned_in_smp;
 
-/**
- * struct ssd_model_ns - a namespace
- * @dev: its device
- * @disk: its disk, or NULL
- * @data: what is stored, or NULL
- */
+/* A namespace */
 struct ssd_model_ns {
-	struct ssd_model_dev *dev;
-	struct gendisk *disk;
-	u8 *data;
+	struct ssd_model_dev *dev;	/* its device */
+	struct gendisk *disk;		/* its disk, or NULL */
+	u8 *data;			/* what is stored, or NULL */
 };
 
-/**
- * struct ssd_model_dev - a device whose power is on
- * @list: of all devices
- * @name: of its disks, before "n1"
- * @set: tags and queues
- * @media_lock: protects @media if that is shared
- * @media: the model; if it is instant, commands complete at once and in order,
- *	and no tree is needed
- * @doorbell_ns: scaled
- * @nr_irq_queues: queues that interrupt; they come first
- * @nr_poll_queues: queues that are polled
- * @nr_ns: namespaces
- * @ns: the namespaces
- * @debugfs: directory
- * @queues: all hardware queues
- */
+/* A device whose power is on */
 struct ssd_model_dev {
-	struct list_head list;
-	char name[DISK_NAME_LEN];
-	struct blk_mq_tag_set set;
-	spinlock_t media_lock; /* of the media's state */
+	struct list_head list;		/* of all devices */
+	char name[DISK_NAME_LEN];	/* of its disks, before "n1" */
+	struct blk_mq_tag_set set;	/* tags and queues */
+	spinlock_t media_lock;		/* protects media if that is shared */
+	/*
+	 * the model; if it is instant, commands complete at once and in order,
+	 * and no tree is needed
+	 */
 	struct ssd_model_media media;
-	u64 doorbell_ns;
+	u64 doorbell_ns;		/* scaled */
+	/* queues that interrupt; they come first */
 	unsigned int nr_irq_queues;
-	unsigned int nr_poll_queues;
-	unsigned int nr_ns;
-	struct ssd_model_ns *ns;
-	struct dentry *debugfs;
-	struct ssd_model_queue queues[];
+	unsigned int nr_poll_queues;	/* queues that are polled */
+	unsigned int nr_ns;		/* namespaces */
+	struct ssd_model_ns *ns;	/* the namespaces */
+	struct dentry *debugfs;		/* directory */
+	struct ssd_model_queue queues[];	/* all hardware queues */
 };
 
 /* main.c */

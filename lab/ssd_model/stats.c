@@ -16,29 +16,19 @@ static unsigned int ssdm_nr_queues(const struct ssd_model_dev *dev)
 	return dev->nr_irq_queues + dev->nr_poll_queues;
 }
 
-static void ssdm_add(struct ssd_model_stats *sum,
-		     const struct ssd_model_stats *one)
-{
-	u64 *to = (u64 *)sum;
-	const u64 *from = (const u64 *)one;
-	size_t i;
-
-	BUILD_BUG_ON(sizeof(*sum) % sizeof(u64));
-	for (i = 0; i < sizeof(*sum) / sizeof(u64); i++)
-		to[i] += from[i];
-}
-
 /* Adds up all queues, each as it is at one time. Returns the polls. */
-static u64 ssdm_sum(struct ssd_model_dev *dev, struct ssd_model_stats *sum)
+static u64 ssdm_sum(struct ssd_model_dev *dev, u64 *sum)
 {
-	unsigned int i;
+	unsigned int i, k;
 	u64 polls = 0;
 
 	for (i = 0; i < ssdm_nr_queues(dev); i++) {
 		struct ssd_model_queue *q = &dev->queues[i];
+		const u64 *one = (const u64 *)&q->stats;
 
 		spin_lock_irq(&q->lock);
-		ssdm_add(sum, &q->stats);
+		for (k = 0; k < sizeof(q->stats) / sizeof(u64); k++)
+			sum[k] += one[k];
 		spin_unlock_irq(&q->lock);
 		polls += atomic64_read(&q->polls);
 	}
@@ -53,14 +43,13 @@ static const char * const ssdm_names[] = {
 
 static int ssdm_stats_show(struct seq_file *m, void *unused)
 {
-	struct ssd_model_stats sum = {};
-	u64 polls = ssdm_sum(m->private, &sum);
-	const u64 *values = (const u64 *)&sum;
+	u64 sum[ARRAY_SIZE(ssdm_names)] = {};
+	u64 polls = ssdm_sum(m->private, sum);
 	unsigned int i;
 
-	BUILD_BUG_ON(sizeof(sum) != ARRAY_SIZE(ssdm_names) * sizeof(u64));
+	BUILD_BUG_ON(sizeof(struct ssd_model_stats) != sizeof(sum));
 	for (i = 0; i < ARRAY_SIZE(ssdm_names); i++)
-		seq_printf(m, "%s %llu\n", ssdm_names[i], values[i]);
+		seq_printf(m, "%s %llu\n", ssdm_names[i], sum[i]);
 	seq_printf(m, "polls %llu\n", polls);
 	return 0;
 }
@@ -89,10 +78,6 @@ static ssize_t ssdm_stats_write(struct file *file, const char __user *buf,
 
 DEFINE_SHOW_STORE_ATTRIBUTE(ssdm_stats);
 
-/**
- * ssd_model_stats_create - show a device's statistics
- * @dev: the device
- */
 void ssd_model_stats_create(struct ssd_model_dev *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev->name, ssdm_debugfs);
@@ -100,26 +85,16 @@ void ssd_model_stats_create(struct ssd_model_dev *dev)
 			    &ssdm_stats_fops);
 }
 
-/**
- * ssd_model_stats_remove - no longer show them
- * @dev: the device
- */
 void ssd_model_stats_remove(struct ssd_model_dev *dev)
 {
 	debugfs_remove(dev->debugfs);
 }
 
-/**
- * ssd_model_stats_init - make the directory for all devices
- */
 void ssd_model_stats_init(void)
 {
 	ssdm_debugfs = debugfs_create_dir("ssd_model", NULL);
 }
 
-/**
- * ssd_model_stats_exit - remove it
- */
 void ssd_model_stats_exit(void)
 {
 	debugfs_remove(ssdm_debugfs);

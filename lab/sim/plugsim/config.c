@@ -141,13 +141,7 @@ static bool parse_word(struct place *at, char *key)
 	return set_word(at, key, value);
 }
 
-/**
- * config_parse - take a line
- * @config: result
- * @line: is written to
- *
- * Return: false if it can not be used; stderr says why.
- */
+/* The line is written to. False if it can not be used; stderr says why. */
 bool config_parse(struct config *config, char *line)
 {
 	struct place at = { config, config->phases, config->phases[0].loads };

@@ -68,41 +68,27 @@ static bool run_line(char *line, bool trace)
 	return true;
 }
 
-static bool run_file(FILE *file, bool trace)
+static bool run_lines(bool trace)
 {
 	char *line = NULL;
 	size_t size = 0;
 	bool good = true;
 
-	while (good && getline(&line, &size, file) > 0)
+	while (good && getline(&line, &size, stdin) > 0)
 		if (line[0] != '#' && line[strspn(line, " \t\n")])
 			good = run_line(line, trace);
 	free(line);
 	return good;
 }
 
-static bool run_named(const char *name, bool trace)
-{
-	FILE *file = fopen(name, "r");
-	bool good;
-
-	if (!file) {
-		perror(name);
-		return false;
-	}
-	good = run_file(file, trace);
-	fclose(file);
-	return good;
-}
-
 static void help(void)
 {
-	puts("Usage: plugsim [--trace] [FILE | 'WORD=VALUE ...']\n"
+	puts("Usage: plugsim [--trace] ['WORD=VALUE ...']\n"
 	     "\n"
-	     "Simulates what each line of FILE, or of standard input, or the argument,\n"
-	     "describes; prints a line of JSON of each: the first 50 and 200 ms; IOPS, latency\n"
-	     "in ns, doorbells and requests per I/O, of each phase and of all; I/Os of\n"
-	     "each submitter.\n"
+	     "Simulates what the argument, or each line of standard input, describes; prints\n"
+	     "a line of JSON of each: IOPS, latency in ns, doorbells and requests per I/O, of\n"
+	     "the first 50 and 200 ms and the rest of each phase, and of all; I/Os of each\n"
+	     "submitter.\n"
 	     "\n"
 	     "--trace prints a line of each sample first: the word sample, then, separated by\n"
 	     "tabs, time in ns, hardware queue, group, requests a second and epoch\n"
@@ -121,16 +107,11 @@ int main(int argc, char **argv)
 		help();
 		return 0;
 	}
-	if (argc > 2 + trace || (what && what[0] == '-')) {
-		fputs("plugsim: accepted: [--trace] [FILE | 'WORD=VALUE ...'], --help\n",
+	if (argc > 2 + trace || (what && !strchr(what, '='))) {
+		fputs("plugsim: accepted: [--trace] ['WORD=VALUE ...'], --help\n",
 		      stderr);
 		return 2;
 	}
-	if (!what)
-		good = run_file(stdin, trace);
-	else if (strchr(what, '='))
-		good = run_line(what, trace);
-	else
-		good = run_named(what, trace);
+	good = what ? run_line(what, trace) : run_lines(trace);
 	return good ? 0 : 2;
 }

@@ -41,18 +41,15 @@ struct io {
 	u32 ios;
 };
 
-/**
- * struct plug - what a submission holds; all zero at its begin
- * @nr:		requests
- * @ios:	I/Os of each
- * @end:	where the newest ends
- * @group:	requests that leave at a time: when the next one comes, which
- *		might have joined one of them
- */
+/* What a submission holds; all zero at its begin */
 struct plug {
-	u32 nr;
-	u32 ios[PLUG_MAX];
-	u64 end;
+	u32 nr;				/* requests */
+	u32 ios[PLUG_MAX];		/* I/Os of each */
+	u64 end;			/* where the newest ends */
+	/*
+	 * requests that leave at a time: when the next one comes, which might
+	 * have joined one of them
+	 */
 	u32 group;
 };
 
@@ -62,56 +59,32 @@ enum state {
 	REAP,		/* until as many as wanted have completed */
 };
 
-/**
- * struct task - a submitter, on its own core
- * @now:	of its next event
- * @state:	what that is
- * @hctx:	the queue it submits to
- * @due:	commands that it waits for, as a heap
- * @nr_due:	how many
- * @load:	number of its load
- * @rng:	of what its load draws
- * @inflight:	I/Os that it has submitted and not seen complete
- * @size:	I/Os of its next submission
- * @left:	I/Os of this submission that are not prepared yet
- * @prepared:	the next one is a request that waits for room in the plug
- * @stream:	where each of its streams goes on
- * @pos:	where its next I/O is
- * @plug:	what its plug holds
- * @done:	I/Os that have completed since all is counted
- * @shift:	of its bursts
- * @origin:	when the load came that is being submitted
- * @arrival:	when the next one does
- * @want:	completions to wait for
- * @asleep:	waits for an interrupt
- * @irq_end:	when the core that takes its interrupts is free
- * @unseen:	I/Os which that core completes at @irq_end
- * @steal_at:	when the core will be taken away
- */
+/* A submitter, on its own core */
 struct task {
-	u64 now;
-	enum state state;
-	struct hctx *hctx;
-	struct io *due;
-	u32 nr_due;
-	u32 load;
-	u64 rng;
-	u32 inflight;
-	u32 size;
-	u32 left;
+	u64 now;	/* of its next event */
+	enum state state;	/* what that is */
+	struct hctx *hctx;	/* the queue it submits to */
+	struct io *due;	/* commands that it waits for, as a heap */
+	u32 nr_due;	/* how many */
+	u32 load;	/* number of its load */
+	u64 rng;	/* of what its load draws */
+	u32 inflight;	/* I/Os that it has submitted and not seen complete */
+	u32 size;	/* I/Os of its next submission */
+	u32 left;	/* I/Os of this submission that are not prepared yet */
+	/* the next one is a request that waits for room in the plug */
 	bool prepared;
-	u64 stream[MAX_STREAMS];
-	u64 pos;
-	struct plug plug;
-	u64 done;
-	u64 shift;
-	u64 origin;
-	u64 arrival;
-	u32 want;
-	bool asleep;
-	u64 irq_end;
-	u32 unseen;
-	u64 steal_at;
+	u64 stream[MAX_STREAMS];	/* where each of its streams goes on */
+	u64 pos;	/* where its next I/O is */
+	struct plug plug;	/* what its plug holds */
+	u64 done;	/* I/Os that have completed since all is counted */
+	u64 shift;	/* of its bursts */
+	u64 origin;	/* when the load came that is being submitted */
+	u64 arrival;	/* when the next one does */
+	u32 want;	/* completions to wait for */
+	bool asleep;	/* waits for an interrupt */
+	u64 irq_end;	/* when the core that takes its interrupts is free */
+	u32 unseen;	/* I/Os which that core completes at irq_end */
+	u64 steal_at;	/* when the core will be taken away */
 };
 
 struct hctx {
@@ -962,32 +935,19 @@ static void sim_exit(struct sim *sim)
 	free(sim);
 }
 
-static double mean_group(const struct sim *sim)
+static void finish(const struct sim *sim)
 {
-	u64 hctxs = sim->config->hctxs;
-	double sum = 0;
+	u64 hctxs = sim->config->hctxs, sum = 0;
 
 	for (u64 i = 0; i < hctxs; i++)
 		sum += sim->config->group ?: sim->hctxs[i].adaptive.group;
-	return sum / hctxs;
-}
-
-static void finish(const struct sim *sim)
-{
-	sim->result->group = mean_group(sim);
+	sim->result->group = (double)sum / hctxs;
 	sim->result->nr_tasks = sim->nr_tasks;
 	for (u32 i = 0; i < sim->nr_tasks; i++)
 		sim->result->ios[i] = sim->tasks[i].done;
 }
 
-/**
- * sim_run - simulate
- * @config: what
- * @trace: a line per sample on stdout
- * @result: what came of it
- *
- * Return: false if memory ran out.
- */
+/* With trace, a line per sample on stdout. False if memory ran out. */
 bool sim_run(const struct config *config, bool trace, struct result *result)
 {
 	struct sim *sim = calloc(1, sizeof(*sim));

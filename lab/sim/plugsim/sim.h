@@ -4,26 +4,20 @@
 
 #include "config.h"
 
-/**
- * struct outcome - what a time came to
- * @iops:	I/Os per second
- * @ios:	how many these were
- * @ns:		how long it was
- * @mean:	latency in ns: from when the submission began, or should have
- *		begun, so that it has all that an I/O waits for: room, the CPU,
- *		those before it
- * @p99:	likewise, that one in a hundred exceeds
- * @doorbells:	per I/O
- * @requests:	per I/O
- */
+/* What a time came to */
 struct outcome {
-	double iops;
-	u64 ios;
-	u64 ns;
+	double iops;		/* I/Os per second */
+	u64 ios;		/* how many these were */
+	u64 ns;			/* how long it was */
+	/*
+	 * latency in ns: from when the submission began, or should have begun,
+	 * so that it has all that an I/O waits for: room, the CPU, those
+	 * before it
+	 */
 	double mean;
-	u64 p99;
-	double doorbells;
-	double requests;
+	u64 p99;		/* likewise, that one in a hundred exceeds */
+	double doorbells;	/* per I/O */
+	double requests;	/* per I/O */
 };
 
 /* The beginning of a phase, or as much of it as is not measured. */
@@ -33,34 +27,24 @@ enum {
 	NR_FIRST,
 };
 
-/**
- * struct phase_outcome - what a phase came to
- * @first:	its first 50 and 200 ms
- * @rest:	after its first part, see warm and warm_ios
- * @late:	I/Os per second in the second half of that
- */
+/* What a phase came to */
 struct phase_outcome {
-	struct outcome first[NR_FIRST];
+	struct outcome first[NR_FIRST];	/* its first 50 and 200 ms */
+	/* after its first part, see warm and warm_ios */
 	struct outcome rest;
-	double late;
+	double late;		/* I/Os per second in the second half of that */
 };
 
-/**
- * struct result - what a run came to
- * @phases:	one of each phase, the last time that it was run through
- * @all:	from the end of the first phase's first part to the end
- * @ios:	of @all, by submitter
- * @nr_tasks:	how many submitters there are
- * @group:	mean over the hardware queues, at the end
- * @changes:	times that a controller changed it
- */
+/* What a run came to */
 struct result {
+	/* one of each phase, the last time that it was run through */
 	struct phase_outcome phases[MAX_PHASES];
+	/* from the end of the first phase's first part to the end */
 	struct outcome all;
-	u64 ios[MAX_HCTXS * MAX_TASKS];
-	u32 nr_tasks;
-	double group;
-	u64 changes;
+	u64 ios[MAX_HCTXS * MAX_TASKS];	/* of all, by submitter */
+	u32 nr_tasks;		/* how many submitters there are */
+	double group;		/* mean over the hardware queues, at the end */
+	u64 changes;		/* times that a controller changed it */
 };
 
 bool sim_run(const struct config *config, bool trace, struct result *result);
