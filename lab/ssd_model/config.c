@@ -79,8 +79,7 @@ static int ssdm_add(const char *name, char *words)
 	char *word;
 	int err = 0;
 
-	/* Room for "n16" and the end of the name */
-	if (!*name || strchr(name, '/') || strlen(name) > DISK_NAME_LEN - 4)
+	if (!*name || strchr(name, '/') || strlen(name) >= sizeof(dev->name))
 		return -EINVAL;
 	if (ssdm_gone || ssdm_find(name))
 		return -EEXIST;

@@ -128,7 +128,8 @@ struct ssd_model_ns {
 /* A device whose power is on */
 struct ssd_model_dev {
 	struct list_head list;		/* of all devices */
-	char name[DISK_NAME_LEN];	/* of its disks, before "n1" */
+	/* of its disks, before "n1", for which there is room */
+	char name[DISK_NAME_LEN - sizeof("n4294967295") + 1];
 	struct blk_mq_tag_set set;	/* tags and queues */
 	spinlock_t media_lock;		/* protects media if that is shared */
 	/*
