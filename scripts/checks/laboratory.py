@@ -58,7 +58,7 @@ def python_files():
 def plugbench_files(_variant):
     """plugbench, what it needs, and its test, for a guest."""
     return (*python_files(), *guest.into(
-        "", os.path.join(BENCH, "plugbench_guest.sh"), guest.TAP,
+        "", os.path.join(BENCH, "plugbench_guest.py"),
         *(os.path.join(TOOLS, name) for name in (
             "plugbench", "plugbench.schema.json", "plugtools"))))
 
@@ -80,7 +80,7 @@ RUNS = {
     "model, exact time": ("patched", "EXACT_TIME=1 sh /test.sh >&3",
                           model_files, EXACT),
     "model, unpatched": ("base", "sh /test.sh >&3", model_files, TWO_CPUS),
-    "plugbench": ("patched", "sh /plugbench_guest.sh >&3", plugbench_files,
+    "plugbench": ("patched", "python3 /plugbench_guest.py >&3", plugbench_files,
                   {"accel": "tcg", "smp": 2}),
 }
 DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
