@@ -154,12 +154,6 @@ def configure():
                         unknown_options())
 
 
-def compile_kernel(what):
-    """Run make; what it says is kept."""
-    kernel.make_logged(f"kernel native {what}", f"{TREE}/{OUT}", make("linux"),
-                       f"{kernel.BUILD}/kernel-native.log")
-
-
 def keep(key):
     """Store the images; the oldest go."""
     partial = os.path.join(STORE, ".partial")
@@ -180,7 +174,8 @@ def build(commit, what):
         if not os.path.isdir(where):
             kernel.ensure_checkout(TREE, source)
             configure()
-            compile_kernel(what)
+            kernel.make_logged(f"kernel native {what}", f"{TREE}/{OUT}",
+                               make("linux"), f"{kernel.BUILD}/kernel-native.log")
             keep(os.path.basename(where))
         os.utime(where)
     return sorted(glob.glob(where + "/native.*"))
