@@ -59,9 +59,10 @@ KERNEL_WARNING = re.compile(
     r"(?:rcu|RCU).*(?:stall|starved)|blocked for more than|soft lockup|"
     r"hard LOCKUP|workqueue lockup|general protection|Call Trace)")
 
-# loglevel=5, since lockdep and WARN() print at KERN_WARNING.
+# loglevel=5, since lockdep and WARN() print at KERN_WARNING. no_timer_check, since
+# x86 takes its timer for broken, and panics, where the host is very busy.
 KERNEL_ARGS = ("printk.time=1 panic=-1 oops=panic quiet loglevel=5 "
-               "nvme.poll_queues=1 null_blk.nr_devices=0 brd.rd_nr=0")
+               "no_timer_check nvme.poll_queues=1 null_blk.nr_devices=0 brd.rd_nr=0")
 # KUnit's tests are not what this boots for.
 UML_ARGS = "console=tty0 con0=null,fd:1 con=null kunit.enable=0"
 
