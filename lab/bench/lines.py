@@ -51,7 +51,7 @@ BUILDS = {**c.BUILDS, "batching": "batching"}
 # CPUs.
 IOS, FILL, START, LEARN = 12800, 3200, 800, 32000
 WORST = 20
-SECONDS_PER_CELL = 300
+SECONDS_PER_CELL = 900          # some 15, where the machine is not busy
 USER_END = 1 << 63              # addresses
 # A CPU's turn ends with some CPU's tick: four times as often, so that all have
 # many turns in a window.
