@@ -13,16 +13,6 @@ from plugtools.core.disks import Disk
 LEARNT = "sys/kernel/debug/block/nvme0n1/hctx0/plug_adaptive"
 
 
-def test_warm_up(machine):
-    """Under each policy, with the same load; it is in no record."""
-    machine.bench("--runtime", "3")
-    assert [(one["policy"], one["--runtime"])
-            for one in machine.log()[4:8]] == [
-        ("seq-small", "1"), ("seq-small", "3"),
-        ("adaptive", "1"), ("adaptive", "3")]
-    assert len(machine.records()) == 5
-
-
 @pytest.mark.parametrize("policy, merges, last", [
     ("adaptive", "0", ["adaptive"]), (BASELINE, "2", [])])
 def test_starts_anew(policy, merges, last):

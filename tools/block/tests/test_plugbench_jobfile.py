@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from benchtree import REAL_FIO, SHORT
-from plugtools.bench import jobfile, plan, sandbox
+from plugtools.bench import fio, jobfile, plan, sandbox
 from plugtools.bench.workloads import Part
 from plugtools.core.system import UsageProblem
 
@@ -106,17 +106,10 @@ def test_another_load_of_the_same_name(machine, run):
     """Is not compared, and not measured in vain."""
     run(JOBS, "--json", "old.json", "--keep-scheduler")
     machine.put("x.fio", JOBS.replace("64k", "16k"))
-    words = [*WORDS, "x.fio", "--keep-scheduler"]
     machine.check_untouched(
-        *words, "--compare", "old.json", says="the loads of x differ: "
-        "--bs=64k, then --bs=16k; accepted: results of one load")
-    machine.check_untouched(*words, "--compare", "old.json", "--iops", "40",
-                            says="then --rate_iops=10 --bs=16k --rate")
-    assert machine.run(*words, "--json", "new.json").code == 0
-    machine.check_untouched("--compare", "old.json", "new.json",
-                            says="the loads of x differ")
-    run(JOBS, "--json", "new.json", "--compare", "old.json", "--runtime", "2",
-        "--cpu", SHORT[-1], "--keep-scheduler")
+        *WORDS, "x.fio", "--keep-scheduler", "--compare", "old.json",
+        says="the loads of x differ: --bs=64k, then --bs=16k; accepted: "
+        "results of one load")
 
 
 def test_limits(machine, run):
@@ -127,8 +120,6 @@ def test_limits(machine, run):
     assert words.count("--rate_iops=100") == 2
     assert "--cpus_allowed=" + SHORT[-1] in words
     assert "--rate_iops=9" not in words and "0-99" not in words
-    machine.check_untouched(*WORDS, "x.fio", "--iops", "3",
-                            says="--iops: 3 for 4 jobs")
 
 
 def test_writes(machine, run):
@@ -138,17 +129,29 @@ def test_writes(machine, run):
     assert "--readonly" not in last(machine)
 
 
-def test_limit_of_reads_and_writes(run):
+@pytest.mark.parametrize("options, iops, jobs, limit", [
+    ([("rw", "read")], 500, 5, "100"), ([("rw", "rw")], 500, 5, "50,50"),
+    ([("rw", "rw"), ("rwmixwrite", "10"), ("rwmixread", "80")], 200, 1,
+     "160,40"), ([("rw", "write"), ("rate_min", "1m")], 200, 1, "200"),
+    ([("rw", "rw"), ("rwmixread", "100"), ("rate", "9m")], 9, 1, "8,1")])
+def test_limit_of_reads_and_writes(options, iops, jobs, limit):
     """fio's own limit would hold for either."""
-    words = ("--showcmd", "--write", "--iops")
-    out = run("[global]\nrate=9m\nrate_iops=7\n[a]\nrw=randrw\nnumjobs=3\n"
-              "[b]\nrw=rw\nrwmixwrite=10\nrwmixread=80\n"
-              "[c]\nrw=write\nrate_min=1m", *words, "1000")
-    assert re.findall("--rate[a-z_]*=[0-9,]*", out) == [
-        "--rate_iops=100,100", "--rate_iops=160,40", "--rate_iops=200"]
-    assert "--rate_iops=8,1" in run("[a]\nrw=rw\nrwmixread=100", *words, "9")
-    assert "1 for 1 jobs; accepted: 2 or more" in run("[a]\nrw=rw", *words, "1",
-                                                      code=2)
+    part = jobfile.part_of("a", options)
+    words = list(fio.job_words(mock.Mock(parts=[part], jobs=jobs),
+                               mock.Mock(iops=iops, bound=False)))
+    assert [word for word in words if "rate" in word] == [
+        f"--rate_iops={limit}"]
+
+
+@pytest.mark.parametrize("iops, reads, good", [
+    (3, None, True), (2, None, False), (6, 50, True), (5, 50, False)])
+def test_limit_that_is_too_small(iops, reads, good):
+    """Each process has one, and one of either kind if it does both."""
+    one = mock.Mock(jobs=3, parts=[Part(["--name=a"], 3, reads)])
+    with contextlib.nullcontext() if good else pytest.raises(
+            UsageProblem, match=f"--iops: {iops} for 3 jobs; accepted: "
+            f"{2 if reads else 1} or more for each"):
+        plan.check_iops(mock.Mock(iops=iops), [one])
 
 
 def test_limit_of_our_own_workloads(machine):
@@ -158,13 +161,12 @@ def test_limit_of_our_own_workloads(machine):
         "--rate_iops=70,30", "--rate_iops=100"]
 
 
-@pytest.mark.parametrize("words", [(), ("--dry-run",), ("--showcmd",)])
-def test_pipe(machine, words):
+def test_pipe(machine):
     """It is read once, so it may come from a pipe."""
     end, start = os.pipe()
     os.write(start, JOBS.encode())
     os.close(start)
-    got, out, err = machine.run(*WORDS, f"/dev/fd/{end}", *words)
+    got, out, err = machine.run(*WORDS, f"/dev/fd/{end}")
     os.close(end)
     assert got == 0, out + err
 
@@ -277,11 +279,7 @@ def test_accepted_with_write():
     ("[a]\nrandom_distribution=nonsense", "fio does not take x.fio: "),
     ("include x", "before any [section]"), ("\ufeff[a]", "before any [sect"),
     ("[a]\ninclude x", "include x; accepted"),
-    ("[global]\nbs=4k", "has no job"), ("", "has no job"),
-    ("[a]\nrw=read\n[b]\nstonewall\nrw=randread",
-     "[b]: stonewall; accepted: jobs that run all at once"),
-    ("[global]\nwait_for_previous\n[a]\n[b]\nrw=read",
-     "[b]: stonewall; accepted: jobs"),
+    ("[global]\nbs=4k", "has no job"),
     ("[a]\n[a\0b]", r"x.fio, line 2: [a\x00b]; accepted: a name that can be"),
     ("[a]\n[a\udcf6b]", r"[a\udcf6b]"), ("[a]\n[a\x1b[7mb]", r"[a\x1b[7mb]"),
     ("[a]\nbs=\x1b[31m", r"bs=\x1b[31m"), ("[a]\n\x1b[31m", r"\x1b[31m")])
@@ -293,10 +291,16 @@ def test_no_such_file(machine):
     machine.check_untouched(*WORDS, "none.fio", says="No such file")
 
 
-@pytest.mark.parametrize("text", [
-    "[a]\nstonewall\nrw=read", "[global]\nstonewall\n[a]\n[b]\nstonewall=0"])
-def test_nobody_waits(read, text):
-    assert "--stonewall" not in str(read(text).parts)
+@pytest.mark.parametrize("first, second, good", [
+    ([("stonewall", None)], [], True), ([], [("stonewall", None)], False),
+    ([("stonewall", None)], [("stonewall", "0")], True)])
+def test_order(first, second, good):
+    """All run at once; of the first nobody would notice."""
+    with contextlib.nullcontext() if good else pytest.raises(
+            UsageProblem, match=r"x.fio, \[b\]: stonewall; accepted: jobs that "
+            "run all at once"):
+        jobfile.check_order([("a", first), ("b", second)], "x.fio")
+    assert jobfile.part_of("a", first).words == ["--name=a"]
 
 
 def test_name_that_the_locale_lacks(read, monkeypatch):
@@ -376,21 +380,13 @@ def test_sandbox(tmp_path):
 
 
 @pytest.mark.skipif(not sandbox.works(), reason="bubblewrap does not work")
-def test_boxed(tmp_path, monkeypatch):
-    """There a later fio's option may be taken; what makes runs differ, or
-    names a file that is always written, is not."""
+def test_file_in_a_sandbox(tmp_path, monkeypatch):
+    """There a value may name one."""
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "x.fio"
-    (tmp_path / "pattern").write_bytes(b"x" * 512)
-    for text, good in ((f"buffer_pattern='{tmp_path}/pattern'", True),
-                       ("iomem=mmapshared:/x", False), ("rw=write", False),
-                       ("exec_prerun=true", False)):
-        path.write_text(f"[a]\n{text}", encoding="ascii")
-        if good:
-            jobfile.read_jobfile(str(path), False)
-            continue
-        with pytest.raises(UsageProblem, match="; accepted: "):
-            jobfile.read_jobfile(str(path), False)
+    pathlib.Path("pattern").write_bytes(b"x" * 512)
+    pathlib.Path("x.fio").write_text(
+        f"[a]\nbuffer_pattern='{tmp_path}/pattern'", encoding="ascii")
+    assert "buffer_pattern" in str(jobfile.read_jobfile("x.fio", False))
 
 
 def test_fio_has_the_last_word(machine, run):

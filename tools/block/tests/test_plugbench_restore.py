@@ -23,14 +23,17 @@ def start(machine, *words, **options):
 
 
 def test_success(machine):
-    """During the runs they are what the measurement needs."""
-    machine.bench()
+    """During the runs they are what the measurement needs; each policy warms
+    up with the same load."""
+    machine.bench("--runtime", "3")
     machine.check_restored()
-    assert [(one["policy"], one["nomerges"], one["iostats"])
+    assert [[one[name] for name in ("policy", "nomerges", "iostats",
+                                    "scheduler", "--runtime")]
             for one in machine.log()] == [
-        (policy, merges, "1") for policy, merges in (
+        [policy, merges, "1", "none", seconds] for policy, merges in (
             ("always", "0"), ("never", "0"), ("seq-small", "0"),
-            ("adaptive", "0"), ("always", "2")) for _ in range(2)]
+            ("adaptive", "0"), ("always", "2")) for seconds in "13"]
+    assert len(machine.records()) == 5
 
 
 @pytest.mark.parametrize("path, text, says", [
