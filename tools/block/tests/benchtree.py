@@ -95,7 +95,6 @@ FILES = {
 
 
 def active(text):
-    """The value in force."""
     return text.split("[")[1].split("]")[0] if "[" in text else text
 
 
@@ -114,7 +113,6 @@ class Machine(fakehost.Host):
         self.borrow("sh", "cat", "sleep", "rm", "mkdir", "true", "grep")
 
     def run(self, *words):
-        """Exit code, stdout and stderr of plugbench, in this process."""
         before = os.getcwd()
         os.chdir(self.root)
         try:
@@ -130,7 +128,6 @@ class Machine(fakehost.Host):
         return out + err
 
     def begin(self, *words, **options):
-        """plugbench in the background."""
         return self.start(self.tool, *words, **options)
 
     def log(self):
@@ -143,11 +140,9 @@ class Machine(fakehost.Host):
         return self.log()[1::2]
 
     def records(self, disk="nvme0n1"):
-        """The records of the result."""
         return json.loads(self.get(f"plugbench-{disk}.json"))["records"]
 
     def check_restored(self, *disks):
-        """All is as FILES says."""
         for disk in disks or ["nvme0n1"]:
             for name in ("plug_policy", "scheduler", "nomerges", "iostats",
                          "nr_requests", "iosched/read_expire"):

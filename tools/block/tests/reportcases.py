@@ -23,7 +23,6 @@ def runs(policy, values, **fields):
 
 
 def cell(records, policy, kernel="patched"):
-    """The one cell of a policy."""
     found, = [one for one in summary.summarise(records)
               if (one["policy"], one["kernel"]) == (policy, kernel)]
     return found

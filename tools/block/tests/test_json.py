@@ -49,7 +49,6 @@ def summary(host, roll):
 
 
 def test_forms(host, told):
-    """Each verb, with what it can say."""
     host.head()
     told("list", "list")
     host.remove("sys/block/nvme0n1")
@@ -155,12 +154,10 @@ def test_one_name(host, told):
     (["x", "x.json", "x.json.json", "y/x.json"],
      ["x", "x.json.json", "y/x", "x.json"])])
 def test_hosts(names, hosts):
-    """No two files are one host, whatever they are called."""
     assert sorted(fleet.hosts_of(names).values()) == sorted(hosts)
 
 
 def test_many_hosts():
-    """What they have in common is looked for once."""
     with mock.patch.object(os.path, "commonpath", side_effect=
                            os.path.commonpath) as common:
         fleet.hosts_of(f"h{number}/x.json" for number in range(100))
@@ -170,7 +167,6 @@ def test_many_hosts():
 @pytest.mark.parametrize("words, forms", [
     (["1", "1"], ["interval", "end"]), (["--policy"], ["modes"])])
 def test_plugstat(host, stat, words, forms):
-    """Of an interval, at the end, and with --policy."""
     host.policy("nullb0", "adaptive")
     host.put(DEBUGFS + "block/nullb0/hctx1/plug_adaptive",
              "group 4\ntrial 0\nsample_requests 9\nfrom 8")

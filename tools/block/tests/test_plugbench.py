@@ -78,7 +78,6 @@ def test_environment(machine, lacks, says):
 @pytest.mark.parametrize("path", ["/nowhere/x", "/dev/null"])
 @pytest.mark.parametrize("option", ["--json", "--html"])
 def test_result_cannot_be_written(machine, option, path):
-    """That is found out before, not after, measuring."""
     machine.check_untouched("/dev/nvme0n1", option, path, code=1,
                             says="cannot write " + path)
 
@@ -92,7 +91,6 @@ def test_dry_run(machine):
 
 
 def test_vanished(machine):
-    """The disk goes while fio runs."""
     machine.put("fio.vanish")
     text = machine.bench(code=1)
     assert "nvme0n1 has vanished" in text
@@ -102,7 +100,6 @@ def test_vanished(machine):
 @pytest.mark.parametrize("user, words", [
     (9, ["/dev/nvme0n1", *SHORT]), (0, ["--null"])])
 def test_no_permission(machine, monkeypatch, user, words):
-    """Says who may, and of which file."""
     def forbidden(*_):
         raise PermissionError(13, "Permission denied", "/run/x")
     monkeypatch.setattr("plugtools.core.journal.fcntl.flock", forbidden)
@@ -188,7 +185,6 @@ def test_one_nomerges(machine, more, begins):
 
 
 def test_conditions(machine):
-    """What else was set for the runs is said beside the verdict."""
     text = machine.bench("--policies", "always,never", "--repeat", "2")
     assert "This holds with scheduler none, and this host has mq-deadline" \
         in text
@@ -255,7 +251,6 @@ def test_records(machine):
 
 
 def test_compare(machine):
-    """With an earlier result, after measuring or of two files."""
     words = ["--repeat", "5", "--policies", "nomerges2", "--keep-scheduler"]
     machine.bench(*words, "--json", "old.json")
     told = json.loads(machine.get("fio.json"))
@@ -315,7 +310,6 @@ def test_html(machine, monkeypatch):
 
 
 def test_verbose(machine):
-    """The plan and the verdict are what all want; the rest on request."""
     words = ("--policies", "always,never", "--repeat", "2")
     text = machine.bench(*words)
     for name in "plug_policy", "scheduler":
@@ -362,7 +356,6 @@ def test_terminal(machine, forbid):
 
 
 def test_lost_output(machine):
-    """It is told, and is no success; that nobody reads it is."""
     full, pipe = machine.lost("plugbench", "/dev/nvme0n1", "--dry-run")
     assert full[::2] == (
         1, "plugbench: output is lost: No space left on device\n")

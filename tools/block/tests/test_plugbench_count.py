@@ -30,12 +30,10 @@ def test_starts_anew(policy, merges, last):
     ({"a": "group 32", "b": "group 2"}, {"a": "group 4\nx 1", "b": "group 2"},
      4), ({}, {"a": "group 4", "b": "group 2", "c": ""}, 3)])
 def test_group(before, after, size):
-    """Of the hardware queues that have learnt."""
     assert counters.group(before, after) == size
 
 
 def test_group_is_shown(machine):
-    """In the record and in a column, with what the figures leave out."""
     machine.put(LEARNT, "group 32")
     machine.program("fio", FAKE_FIO.replace(
         "read -r r a", "printf 'group 4\\nsample_ns %s\\n' $$ >"
@@ -68,7 +66,6 @@ def test_perf(machine):
 
 
 def test_perf_can_some(machine):
-    """The rest is left out and said once."""
     machine.program("perf", FAKE_PERF)
     machine.put("perf.cannot", "instructions\ncycles")
     text = machine.bench("--policies", "always", "--verbose")
@@ -89,7 +86,6 @@ def test_hybrid_cpu():
 
 
 def test_doorbells(machine):
-    """Differences, of I/O queues only, in timed runs."""
     machine.put("sys/kernel/debug/nvme_plug/nvme0/doorbells",
                 "queue 0 doorbells 5 commands 5\n"
                 "queue 1 doorbells 100 commands 900")

@@ -80,7 +80,6 @@ def run(machine):
 
 
 def last(machine):
-    """The last command line of fio's."""
     return machine.get("fio.log").splitlines()[-1]
 
 
@@ -103,7 +102,6 @@ def test_runs(machine, run):
 
 
 def test_another_load_of_the_same_name(machine, run):
-    """Is not compared, and not measured in vain."""
     run(JOBS, "--json", "old.json", "--keep-scheduler")
     machine.put("x.fio", JOBS.replace("64k", "16k"))
     machine.check_untouched(
@@ -113,7 +111,6 @@ def test_another_load_of_the_same_name(machine, run):
 
 
 def test_limits(machine, run):
-    """Of all jobs together; they win over the file's."""
     run(JOBS + "rate_iops=9\ncpus_allowed=0-99", "--iops", "400", "--cpu",
         SHORT[-1])
     words = last(machine)
@@ -173,7 +170,6 @@ def test_pipe(machine):
 
 @pytest.mark.parametrize("name", ["--jobfile", "--json", "--html"])
 def test_dash(machine, name):
-    """No file is called so by one who means a pipe."""
     machine.check_untouched("/dev/nvme0n1", name, "-", says="'-'; accepted: "
                             "the name of a file, as /dev/std")
 
@@ -192,7 +188,6 @@ def test_several_globals(read):
 
 
 def test_engines_options(read):
-    """They find their engine, be it inherited or their own."""
     found = options(read("[global]\nioengine=io_uring\n[a]\nhipri\n[b]\n"
                          "hipri=1\nioengine=pvsync2\nrw=read"))
     assert found["a"] == {"ioengine": "io_uring", "hipri": ""}
@@ -200,7 +195,6 @@ def test_engines_options(read):
 
 
 def test_comments(read):
-    """Also behind a value, a section or an option that stands alone."""
     found = options(read(
         "; head\n[a] # first\nrw=randread ; only reads\nbs=8k;x\n"
         "numjobs=04\t# four\nnorandommap # all\r\n  # whole\n#\rbs=1k\n"
@@ -222,7 +216,6 @@ def test_variables(read, monkeypatch):
 
 
 def test_what_changes_nothing(read):
-    """Is not handed to fio, and is named."""
     found = read("[a]\nrw=read\ndescription=what /it/ is\nunlink=0\n"
                  "gtod_reduce=1\nclat_percentiles=1\nfallocate=none\n"
                  "write_bw_log=/etc/x\nlog_prio=1\ntrim_percentage=0")
@@ -295,7 +288,6 @@ def test_no_such_file(machine):
     ([("stonewall", None)], [], True), ([], [("stonewall", None)], False),
     ([("stonewall", None)], [("stonewall", "0")], True)])
 def test_order(first, second, good):
-    """All run at once; of the first nobody would notice."""
     with contextlib.nullcontext() if good else pytest.raises(
             UsageProblem, match=r"x.fio, \[b\]: stonewall; accepted: jobs that "
             "run all at once"):
@@ -330,7 +322,6 @@ def test_files_and_programs(read, monkeypatch, text, name):
                     "9" * 5000), False).items(),
     *dict.fromkeys(("999999", "999ms", "900us", "0"), True).items()])
 def test_thinktime(value, good):
-    """As long as a run, it leaves nothing to measure."""
     part = Part(["--name=a", "--thinktime=" + value], 1, None)
     with contextlib.nullcontext() if good else pytest.raises(
             UsageProblem, match=re.escape(
@@ -366,7 +357,6 @@ def test_job_files_are_boxed(machine, run):
 
 @pytest.mark.skipif(not sandbox.works(), reason="bubblewrap does not work")
 def test_sandbox(tmp_path):
-    """What can be written is the disk."""
     disk, other = tmp_path / "disk", tmp_path / "other"
     for path in disk, other:
         path.write_bytes(bytes(8192))
@@ -381,7 +371,6 @@ def test_sandbox(tmp_path):
 
 @pytest.mark.skipif(not sandbox.works(), reason="bubblewrap does not work")
 def test_file_in_a_sandbox(tmp_path, monkeypatch):
-    """There a value may name one."""
     monkeypatch.chdir(tmp_path)
     pathlib.Path("pattern").write_bytes(b"x" * 512)
     pathlib.Path("x.fio").write_text(
@@ -398,7 +387,6 @@ def test_fio_has_the_last_word(machine, run):
 
 
 def test_options_are_fios():
-    """It knows all that has a list of values here, or is refused."""
     told = subprocess.run([REAL_FIO, "--cmdhelp=all"], capture_output=True,
                           text=True, check=True).stdout
     known = {line.split()[0].rstrip(":") for line in told.splitlines()

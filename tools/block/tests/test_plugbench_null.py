@@ -66,7 +66,6 @@ def null(machine, monkeypatch):
 
 
 def check_removed(machine):
-    """Neither the disk nor its directory."""
     assert os.listdir(machine.path(CONFIG).parent) == ["features"]
     assert not machine.path("dev/plugnull").exists()
 
@@ -81,7 +80,6 @@ def run(machine, *words, code=0):
 
 
 def test_policies(null):
-    """All on offer, and nomerges2, on that disk."""
     run(null)
     assert [(one["policy"], one["nomerges"]) for one in null.timed()] == [
         ("always", "0"), ("never", "0"), ("seq-small", "0"),
@@ -96,7 +94,6 @@ def test_policies(null):
 
 
 def test_unpatched(null):
-    """A kernel without the series can be compared with itself."""
     null.remove(QUEUE + "plug_policy")
     assert "no plug_policy" in run(null)
     assert [(one["kernel"], one["policy"]) for one in
@@ -133,7 +130,6 @@ def test_signals(null, numbers, code):
 
 
 def test_no_null_blk(null):
-    """Each with what would help."""
     null.remove("sys/module")
     null.program("modprobe", "#!/bin/sh\necho boom >&2; exit 1")
     text = run(null, code=1)
@@ -143,7 +139,6 @@ def test_no_null_blk(null):
 
 
 def test_configfs(null):
-    """A disk that is there already, and none mounted."""
     null.path(CONFIG).mkdir()
     code, _, err = null.run("--null", *SHORT)
     assert code == 1 and "no plugbench has it" in err
@@ -152,7 +147,6 @@ def test_configfs(null):
 
 
 def test_module(null):
-    """Loaded without disks of its own, and unloaded."""
     null.remove("sys/module")
     run(null, "--policies", "always")
     assert null.get("modprobe.log") == "null_blk nr_devices=0\n-r null_blk"
@@ -193,7 +187,6 @@ def test_signal_meanwhile(null):
     (["/dev/nvme0n1", "--null"], "either"), (["--null", "--write"],
                                              "no --write")])
 def test_options(null, words, says):
-    """Not with a disk, and it only reads."""
     null.check_untouched(*words, says=says)
 
 

@@ -42,7 +42,6 @@ def test_success(machine):
     ("fio.json", json.dumps({"jobs": [dict(FIO_JSON["jobs"][0], error=5)]}),
      "fio failed")])
 def test_fio_fails(machine, path, text, says):
-    """An exit code of 0 is not enough."""
     machine.put(path, text)
     assert says in machine.bench(code=1)
     machine.check_restored()
@@ -69,7 +68,6 @@ def test_signals(machine, numbers):
 
 
 def test_before_the_runs(machine):
-    """While it looks for a sandbox: the same exit code."""
     machine.program("bwrap", "#!/bin/sh\necho x >$PLUGTOOLS_ROOT/started\n"
                     "sleep 1\n")
     machine.put("x.fio", "[a]")
@@ -152,7 +150,6 @@ def journals(machine):
 
 
 def test_guard(machine):
-    """It ends fio and puts the settings back at once, and says so."""
     fio, text = kill(machine)
     machine.check_gone(*fio)
     wait_until(lambda: not journals(machine))
@@ -171,7 +168,6 @@ def left(machine):
 
 
 def test_restore(machine, left):
-    """On request: fio is ended and all is put back."""
     code, out, err = machine.run("--restore")
     assert code == 0, out + err
     machine.check_gone(*left)
@@ -193,7 +189,6 @@ def test_next_start(machine, left):
 
 
 def test_bad_input(machine, left):
-    """Refused before anything is put back."""
     assert machine.run("/dev/nvme0n1", "--policies", "x").code == 2
     assert machine.get(QUEUE + "scheduler") == "none"
     machine.run("--restore")
@@ -217,7 +212,6 @@ def test_second(machine):
 
 
 def test_closed_terminal(machine):
-    """A hangup, after which nothing can be printed any more."""
     terminal, end = os.openpty()
     with start(machine, terminal=end) as process:
         os.close(end)

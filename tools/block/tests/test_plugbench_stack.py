@@ -26,7 +26,6 @@ def stack(machine):
 
 
 def test_head(stack):
-    """All policies, on top, and all is put back."""
     text = stack.bench()
     assert [(one["policy"], one["scheduler"]) for one in stack.log()[::2]] == [
         ("always", "none"), ("never", "none"), ("seq-small", "none"),
@@ -59,7 +58,6 @@ def test_fails(stack):
 
 
 def test_leg_vanishes(stack):
-    """Its name is said; the other leg is put back."""
     stack.put("fio.vanish")
     stack.program("fio", ON_LEG.replace(
         "rm -rf sys/block/nvme0n1", "rm -rf sys/block/nvme0c0n1"))
@@ -74,7 +72,6 @@ def test_leg_vanishes(stack):
     ([], ["/dev/nvme0c1n1"], 2, "the disk above it, /dev/nvme0n1"),
     (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen")])
 def test_refused(stack, gone, words, code, says):
-    """A leg without the knob, a path without a node, a head without legs."""
     for name in gone:
         stack.remove("sys/block/" + name)
     stack.check_untouched(*words, code=code, says=says)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """plugbench on disks in use, with limits, and with --write."""
+import contextlib
 import re
 import sys
 from unittest import mock
@@ -22,7 +23,6 @@ WRITES = ["/dev/nvme0n1", "--write", "--yes", "--workloads", "mix70-s32"]
 
 @pytest.mark.parametrize("path, text, says", USES)
 def test_in_use(machine, path, text, says):
-    """Refused without --force, and with --write even so."""
     machine.put(path, text)
     for more in says, "--force measures nevertheless":
         machine.check_untouched("/dev/nvme0n1", *SHORT, code=1, says=more)
@@ -31,7 +31,6 @@ def test_in_use(machine, path, text, says):
 
 
 def test_force(machine):
-    """Then a warning, in the result as well."""
     machine.put(*USES[1][:2])
     text = machine.bench("--force", "--policies", "never")
     assert "warn:  nvme0n1p1 is mounted on /mnt: it feels" in text
@@ -42,7 +41,6 @@ def test_force(machine):
 
 
 def test_iops(machine):
-    """For all runs, and in the plan."""
     text = machine.bench("--iops", "700", "--policies", "never")
     assert text.index("at most 700 I/Os per second") < text.index("[1/1]")
     assert {one["--rate_iops"] for one in machine.log()} == {"700"}
@@ -58,7 +56,6 @@ def test_budget(budget, repeat, fits):
 
 
 def test_budget_in_plan(machine):
-    """Shown first; a budget that is too small changes nothing."""
     text = machine.bench("--dry-run", "--budget", "1m", "--repeat", "9",
                          "--runtime", "3", "--policies", "always,never")
     assert "at most 60 s, then it ends" in text
@@ -67,18 +64,26 @@ def test_budget_in_plan(machine):
                             says="--budget: one round takes")
 
 
-def test_budget_is_kept():
+@pytest.mark.parametrize("budget, rounds", [(100, 2), (999, 5), (30, 0)])
+def test_budget_is_kept(monkeypatch, budget, rounds):
     """On a disk that is slower than planned, by whole rounds."""
-    one = measure.Bench.__new__(measure.Bench)
-    one.plan = mock.Mock(budget=100, repeat=5, runtime=1)
-    one.warnings, one.perf = [], mock.Mock(events=[])
-    assert [one.over(*spent) for spent in ((0, 0), (80, 4), (80, 3))] == [
-        False, False, True]
-    records = [{"run": 0}, {"run": 0}, {"run": 1}]
-    assert one.cut(records, 1) == records[:2]
-    assert "1 of 5 rounds" in one.warnings[0]
-    with pytest.raises(system.EnvironmentProblem, match="budget"):
-        one.cut(records[:1], 0)
+    def slowly(_policy, _name, number, _merges):
+        clock.monotonic.return_value += 20
+        return {"run": number, "iops": 1}
+    clock, saved = mock.Mock(**{"monotonic.return_value": 0}), []
+    monkeypatch.setattr(measure, "time", clock)
+    one = measure.Bench(mock.Mock(
+        budget=budget, repeat=5, runtime=1, legs=[], workloads=["w"],
+        policies=["a", "b"], merges=[plan.Merges("0", {})]),
+                        None, mock.Mock(directory="/x"))
+    one.measure = slowly
+    with contextlib.nullcontext() if rounds else pytest.raises(
+            system.EnvironmentProblem, match="budget of 30 s is over before"):
+        found = one.run(lambda *of: saved.append(of[2]))
+        assert [record["run"] for record in found] == sorted([*range(rounds)] * 2)
+        assert saved == list(range(1, min(rounds, 4) + 1))
+        assert one.warnings == ["the budget of 2 min is over: 2 of 5 rounds"
+                                ] * (rounds == 2)
 
 
 def test_read_only(machine):
@@ -87,7 +92,6 @@ def test_read_only(machine):
 
 
 def test_not_confirmed(machine, monkeypatch):
-    """Nobody can be asked."""
     monkeypatch.setattr(sys, "stdin", mock.Mock(isatty=lambda: False))
     machine.check_untouched(*(word for word in WRITES if word != "--yes"),
                             says="needs --yes")

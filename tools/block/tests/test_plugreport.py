@@ -16,7 +16,6 @@ NUMBER = "0 or a number from 1e-15 to 1e+15"
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """An empty directory, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -30,7 +29,6 @@ def write(name, content):
 
 
 def refuses(content, *words):
-    """load() says no, and says all the words."""
     with pytest.raises(records.ReportError) as caught:
         records.load(write("in.json", content))
     for word in ("in.json",) + words:
@@ -66,7 +64,6 @@ def test_wrong_shape(here, content, words):
 @pytest.mark.parametrize("version", [{}, {"version": 1},
                                      {"version": records.VERSION}])
 def test_version(here, version):
-    """None is the first."""
     write("v.json", dict(version, records=[record()]))
     assert records.load("v.json") == ([record()], {})
 
@@ -141,7 +138,6 @@ def test_same_run_twice(here):
 # --- save ------------------------------------------------------------------
 
 def test_nulls_are_kept(here):
-    """null members, further fields and meta survive."""
     one = record(lat_us={"mean": None, "p99": 7}, insns_per_io=None,
                  seed=None, ctx_switches_per_io=0.5, unit="µs")
     records.save("o.json", [one], {"note": "n"})
@@ -172,7 +168,6 @@ def test_save_sorts(here):
     ([record(iops="x")], {}), ([record()], []), ([record(more={1, 2})], {}),
     ([record(more=float("nan"))], {})])
 def test_save_refuses(here, bad, meta):
-    """A bad record leaves the old file, and nothing else."""
     write("o.json", "old")
     with pytest.raises(records.ReportError, match="not written"):
         records.save("o.json", bad, meta)
@@ -181,7 +176,6 @@ def test_save_refuses(here, bad, meta):
 
 
 def test_save_is_atomic(here, monkeypatch):
-    """If the rename fails, the old file is whole and no other there."""
     def fail(source, target):
         raise OSError(errno.ENOSPC, "No space left on device", source, target)
     write("o.json", "old")
@@ -193,7 +187,6 @@ def test_save_is_atomic(here, monkeypatch):
 
 
 def test_save_mode(here):
-    """Others may read it, as the umask says."""
     mask = os.umask(0o022)
     try:
         records.save("o.json", [record()], {})
@@ -246,7 +239,6 @@ def test_baseline(base, ratio, name):
 
 
 def test_ratio_uncertainty():
-    """Both relative deviations, in quadrature; the baseline's is 0."""
     found = runs("always", [97, 103]) + runs("never", [196, 204])
     base, one = cell(found, "always"), cell(found, "never")
     parts = (4 * 2 ** 0.5 / 200) ** 2 + (3 * 2 ** 0.5 / 100) ** 2
@@ -257,7 +249,6 @@ def test_ratio_uncertainty():
 
 
 def test_nothing_done():
-    """0 IOPS is a ratio of 0, not a traceback."""
     one = cell(runs("always", [1, 1]) + runs("never", [0, 0]), "never")
     assert (one["ratio"], one["ratio_sd"]) == (0, None)
 
@@ -276,7 +267,6 @@ def test_order():
 
 
 def test_further_fields():
-    """Numbers among them are summarised."""
     one = cell([record(ctx=1, unit="x", polled=True),
                 record(number=2, ctx=3)], "always")
     assert list(one["extra"]) == ["ctx"]
@@ -299,13 +289,11 @@ def table(found, columns=None):
 
 
 def lines(found, columns=None):
-    """Its lines, split."""
     return [re.split(r"  +", line.strip())
             for line in table(found, columns).split("\n")]
 
 
 def test_rows():
-    """A heading, a row per policy, and what the ratio is to."""
     found = lines(runs("never", [329024]) +
                   runs("always", [320999], kernel="unpatched"))
     assert found[0] == [
@@ -330,7 +318,6 @@ def test_empty_columns_go():
 
 
 def test_spread_only_of_runs():
-    """± if there is more than one run."""
     assert "±" not in table(runs("always", [100]))
     text = table(runs("always", [97, 103]))
     assert "100.0 ±4.2" in text and "Means of 2 runs" in text
@@ -338,7 +325,6 @@ def test_spread_only_of_runs():
 
 
 def test_columns():
-    """Wanted ones, of the further fields too; unknown are refused."""
     found = [record(ctx=3)]
     assert lines(found, ["ctx", "iops"])[0] == ["kernel", "policy", "ctx",
                                                 "IOPS"]
@@ -347,7 +333,6 @@ def test_columns():
 
 
 def test_aligned():
-    """Figures of a column end below each other."""
     rows = table(runs("always", [9, 9.1]) +
                  runs("never", [12345, 12399])).split("\n")[3:5]
     assert len({re.match(r" *\S+ +\S+ +[\d.]+", row).end()
@@ -355,7 +340,6 @@ def test_aligned():
 
 
 def test_suites():
-    """Several are told apart; one is not repeated."""
     text = table([record(), record(suite="other")])
     for name in "other", "threads":
         assert f"\n{name}: gen4, rand4k-s32\n" in text

@@ -32,7 +32,6 @@ ONLY_IOPS = [[{name: value for name, value in one.items() if name in (
 
 
 def words(old, new):
-    """{metric: what is said of it}"""
     return {one["metric"]: one.get("word")
             for one in changes.compare(old, new)}
 
@@ -49,7 +48,6 @@ def saved(name, found, meta=None):
 
 
 def gate(capsys, old, new, *args):
-    """(exit status, what it printed) of --compare."""
     status = results.compare(saved("old.json", old), saved("new.json", new),
                              *args)
     return status, capsys.readouterr().out
@@ -97,7 +95,6 @@ def test_chance(old, new, word):
 
 
 def test_came_and_went():
-    """Cells and metrics of one side only, and from nothing."""
     old = [record(doorbells_per_io=0), record("never")]
     new = [record(insns_per_io=None), record("seq-small")]
     found = changes.compare(old, new)
@@ -155,20 +152,17 @@ def test_statuses(capsys, old, new, status, says):
 @pytest.mark.parametrize("found, want", [
     (measured(), 0), (measured(960), 3), ([], 2)])
 def test_command(found, want):
-    """plugbench ends with these."""
     assert fakehost.run(plugbench.main, [
         "--compare", saved("old.json", measured()), saved("new.json", found),
         "--fail-below", "0.97"]).code == want
 
 
 def test_without_a_limit(capsys):
-    """It only tells."""
     status, out = gate(capsys, measured(), measured(500))
     assert status == 0 and "worse" in out
 
 
 def test_json(here, capsys):
-    """The comparisons for a program, with the status."""
     gate(capsys, measured(), measured(900), 0.97, "c.json")
     found = json.loads((here / "c.json").read_text())
     assert (found["status"], found["fail_below"]) == (3, 0.97)
@@ -219,7 +213,6 @@ def out(**more):
 
 
 def test_the_verdict_is_everywhere(here, capsys):
-    """The same in the table, the page and the JSON."""
     found = measured() + [dict(one, policy="never") for one in measured(1100)]
     results.publish(found, META, "o.json", out(html="o.html"))
     said, page = capsys.readouterr().out, (here / "o.html").read_text()
@@ -234,7 +227,6 @@ def test_the_verdict_is_everywhere(here, capsys):
 
 
 def test_show(capsys):
-    """What publish() printed, from its file."""
     found = [dict(one, unplugs_per_io=0.25) for one in measured()]
     results.publish(found, META, "o.json", out())
     before = capsys.readouterr().out
@@ -253,7 +245,6 @@ def test_odd_words(here):
 
 
 def test_many_earlier(here):
-    """However many there are, the next is set aside, too."""
     for number in range(1, 1001):
         (here / f"o.json.~{number}~").touch()
     (here / "o.json").write_text("text")

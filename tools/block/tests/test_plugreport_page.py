@@ -13,7 +13,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def sample():
-    """Records with names that are special to markup."""
     return [record(mode, iops + number, number, workload=workload, **more)
             for workload in ("rand4k-s32", "seq4k-s32", NASTY)
             for number in (1, 2) for mode, iops, more in (
@@ -79,7 +78,6 @@ def test_chart_says_everything():
 
 
 def test_chart_alone():
-    """With its colours, and names that are markup as text."""
     drawn = chart.alone(chart.charts(verdict.of(sample()))[0][2])
     root = xml.etree.ElementTree.fromstring(drawn)
     assert NASTY in [one.text for one in root.iter(SVG + "text")]
@@ -89,7 +87,6 @@ def test_chart_alone():
 @pytest.mark.parametrize("low, high", [
     (-.5, .5), (-1, 12), (-90, 3), (0, 100), (-3, .1)])
 def test_ticks(low, high):
-    """Round, few, and with zero."""
     found = chart.ticks(low, high)
     assert 0 in found and 3 <= len(found) <= 7
     assert low <= found[0] and found[-1] <= high
@@ -133,13 +130,11 @@ class Page(html.parser.HTMLParser):
             self.text.append(data)
 
     def all(self, tag):
-        """Attributes of all the tags of a name."""
         return [attrs for name, attrs in self.tags if name == tag]
 
 
 @pytest.fixture
 def shown(tmp_path):
-    """A page of sections."""
     def write(*sections, title="T"):
         page.html(list(sections), tmp_path / "r.html", title)
         assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
@@ -153,7 +148,6 @@ def section(found, **fields):
 
 
 def test_page_says_everything(shown):
-    """Claim, command, kernels, note, table; and nothing from elsewhere."""
     got = shown(section([record(), record("never", 1100)], claim="C1",
                         command="C2", kernels=["K1", "K2"], note="N1"))
     for word in ("C1", "C2", "K1 K2", "N1", "T", "threads",
@@ -170,7 +164,6 @@ def test_page_says_everything(shown):
 
 
 def test_escaped(shown):
-    """Names are text, never markup."""
     nasty = '<script>alert("1")</script>&'
     one = section([record(workload=nasty, profile=nasty, suite=nasty)],
                   **dict.fromkeys(("suite", "claim", "command", "kernels",
@@ -237,12 +230,10 @@ def test_style(shown):
 
 
 def test_links(shown):
-    """Several suites have a list, and its links lead somewhere."""
     got = shown(section([record()]), section([record()]))
     ids = [attrs.get("id") for _, attrs in got.tags]
     assert [link["href"][1:] in ids for link in got.all("a")] == [True] * 2
 
 
 def test_sparse(shown):
-    """A section of a suite and no more."""
     assert "No records." in shown({"suite": "x"}).words

@@ -13,7 +13,6 @@ VALID = records.SCHEMA.valid
 
 
 def content(*found, **more):
-    """A file's, as JSON has it."""
     return json.loads(json.dumps({"version": records.VERSION, "meta": {},
                                   "records": found, **more}))
 
@@ -51,7 +50,6 @@ def test_unknown_keyword():
     [1000], [1000, 1001, 1002, 1003], [1200, 1201, 1202, 1201],
     [900, 1200, 950, 1100], [500, 501, 500, 501]])
 def test_what_plugbench_writes(tmp_path, changed):
-    """With every kind of verdict."""
     found = runs("never", changed) + runs("always", [1000, 1001, 1000, 1001])
     path = tmp_path / "o.json"
     records.save(path, found, {}, verdict=verdict.of(found))
@@ -69,7 +67,6 @@ def test_what_plugbench_writes(tmp_path, changed):
     (("verdict", "verdicts", 0, "decision"), "maybe"),
     (("verdict", "verdicts", 0, "more_runs"), -1)])
 def test_what_it_refuses(path, value):
-    """Each part is looked at, down to the last."""
     found = runs("never", [12, 13]) + runs("always", [10, 11])
     good = content(*found, verdict=verdict.of(found))
     assert VALID(good)

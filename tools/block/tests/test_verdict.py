@@ -54,13 +54,11 @@ def said(found):
     (1, 12.706, 63.657), (2, 4.303, 9.925), (4, 2.776, 4.604),
     (9, 2.262, 3.250), (30, 2.042, 2.750), (1000, 1.962, 2.581)])
 def test_quantiles(freedom, five, one):
-    """What is printed in every textbook."""
     assert intervals.quantile(0.05, freedom) == pytest.approx(five, abs=5e-4)
     assert intervals.quantile(0.01, freedom) == pytest.approx(one, abs=5e-4)
 
 
 def test_tail():
-    """Both sides of 0 are alike; 0 is no difference at all."""
     assert intervals.tail(0, 5) == 1
     assert intervals.tail(-2, 5) == intervals.tail(2, 5)
     assert intervals.tail(1, 1) == pytest.approx(0.5)
@@ -107,7 +105,6 @@ def test_not_finer_than_the_instrument(new, old, metric, p):
 
 
 def test_ratio_of_one_run():
-    """Has no interval; 0 has no ratio."""
     one = intervals.ratio([110], [100], True, "iops")
     assert [one[name] for name in ("low", "high", "p", "n")] == [
         None, None, None, 1]
@@ -119,7 +116,6 @@ def test_ratio_of_one_run():
     ("iops", 0.985, 1.5, True), ("iops", 0.97, 1.5, False),
     ("lat_us.p99", 0.5, 1.015, True), ("lat_us.p99", 0.99, 1.03, False)])
 def test_safe(metric, low, high, want):
-    """Less IOPS are worse, more of a latency is."""
     assert intervals.safe({"metric": metric, "low": low, "high": high},
                           0.02) is want
 
@@ -218,7 +214,6 @@ def test_words(found, says):
 
 
 def test_not_enough():
-    """Says how many more; twice as many surely do."""
     one = verdict.of(rounds(scatter=0.03))["verdicts"][0]
     assert one["decision"] == "not enough runs"
     assert f"about {one['more_runs']} more would do" in one["text"]
@@ -249,7 +244,6 @@ def test_pairs_by_round():
 
 
 def test_every_metric():
-    """Each mode has five, with an interval; null figures have none."""
     found = verdict.of(rounds())["comparisons"]
     assert len(found) == 3 * len(intervals.METRICS)
     assert all(one["low"] < one["ratio"] < one["high"] for one in found)

@@ -30,7 +30,6 @@ class Checks:
         return [text for one, text in self.found if one == level]
 
     def show(self, everything):
-        """Print them: what is not well, or all."""
         for level, text in self.found:
             if everything or level != "ok":
                 head = paint(f"{level + ':':<6}", COLOURS.get(level))
@@ -70,7 +69,6 @@ def check_tools(plan, _args, checks):
 
 
 def check_jobfile(plan, args, checks):
-    """fio's own word on a job file."""
     if not args.jobfile or not shutil.which("fio"):
         return
     (name, one), = plan.workloads.items()
@@ -175,7 +173,6 @@ def check_idle(plan, _args, checks):
 
 
 def check_output(plan, args, checks):
-    """What cannot be written must be known before, not after."""
     for path in filter(None, (plan.json, args.html)):
         try:
             refuse_special(path)
@@ -188,7 +185,6 @@ def check_output(plan, args, checks):
 
 
 def check_null(_plan, _args, checks):
-    """What --null will need."""
     if os.geteuid() and not rooted(""):
         checks.add("error", "cannot make a disk: run as root")
     else:

@@ -38,12 +38,10 @@ class Stop:
         self.number = self.number or number
 
     def check(self):
-        """Raise if there was one."""
         if self.number:
             raise Interrupted(self.name())
 
     def name(self):
-        """Of the signal that there was."""
         return signal.Signals(self.number).name
 
 
@@ -83,7 +81,6 @@ class Runner:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def wait(self, process, seconds):
-        """Until it ends, or must."""
         deadline = time.monotonic() + seconds
         while process.poll() is None:
             self.stop.check()

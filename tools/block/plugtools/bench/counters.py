@@ -15,7 +15,6 @@ UNPLUG_EVENT = "block:block_unplug"
 
 
 def learnt(legs):
-    """{hardware queue: what its debugfs file says of "adaptive"}."""
     return {path: read(path, "") for leg in legs
             for path in glob.glob(leg.debug("hctx*/plug_adaptive"))}
 
@@ -56,14 +55,12 @@ class Perf:
         self.events = []
 
     def wrap(self, command, events):
-        """The command under perf, if there is anything to count."""
         options = [word for event in events if event in self.events
                    for word in ("-e", event)]
         return ["perf", "stat", "-x,", "-o", self.output, *options, "--",
                 *command] if options else command
 
     def counts(self):
-        """What the last one counted."""
         found = perf_values(read(self.output, ""))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.output)

@@ -19,7 +19,6 @@ def limit(iops, reads):
 
 
 def job_words(one, plan):
-    """The user's jobs, but for what the command line has said."""
     drop = ("cpus_allowed", "cpumask", "numa_cpu_nodes") * plan.bound + \
         RATES * bool(plan.iops)
     for part in one.parts:
@@ -30,7 +29,6 @@ def job_words(one, plan):
 
 
 def own_words(one, plan):
-    """A workload of ours."""
     yield from (f"--ioengine={one.engine}", f"--rw={one.rw}", f"--bs={one.bs}",
                 f"--iodepth={one.depth}", "--norandommap",
                 f"--iodepth_batch_submit={one.batch}",
@@ -47,7 +45,6 @@ def own_words(one, plan):
 
 
 def fio_command(plan, name, seed, seconds):
-    """The command line of a run."""
     one = plan.workloads[name]
     # options of a job file's jobs follow, but never say any of these
     return [
@@ -71,7 +68,6 @@ def fio_job(text):
 
 
 def latencies(job):
-    """The latency of a job in microseconds."""
     told = job["mixed"]["lat_ns"]
     found = {"mean": told["mean"], **{
         key: told.get("percentile", {}).get(percentile)

@@ -61,7 +61,6 @@ RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min", "rate_process")
 
 
 def problem(text):
-    """What is wrong with a job file."""
     return UsageProblem("--jobfile: " + printable(text))
 
 
@@ -204,7 +203,6 @@ def check_option(option, value, writes, where):
 
 
 def whole_number(text):
-    """Of digits as fio reads them: a 0 in front is not octal."""
     return int(text, 16 if "x" in text.lower() else 10)
 
 
@@ -231,12 +229,10 @@ def check_order(jobs, path):
 
 
 def is_dropped(option):
-    """Whether fio is not told of it."""
     return option in OFF or option in ORDER or OURS.fullmatch(option)
 
 
 def part_of(name, options):
-    """A job with the words of fio's command line."""
     words = ["--name=" + name] + [
         f"--{option}" if value is None else f"--{option}={value}"
         for option, value in options if not is_dropped(option)]

@@ -40,7 +40,6 @@ def set_scheduler(leg, journal):
 
 
 def prepare(plan, args, journal):
-    """The settings that hold for all runs."""
     for leg in plan.legs:
         journal.set(leg.path("queue/nomerges"), "0")
         journal.set(leg.path("queue/iostats"), "1")
@@ -75,6 +74,7 @@ class Bench:
         self.runner = runner
         self.perf = Perf(runner.directory)
         self.doorbells = Doorbells(plan.legs)
+        self.whole = []         # records of rounds that are
         self.warnings = []
         self.interrupted = None
         self.verbose = verbose
@@ -97,7 +97,6 @@ class Bench:
                 "  doorbells are not counted by this kernel or disk")
 
     def countable(self):
-        """Whether a run for counting is worth its time."""
         return UNPLUG_EVENT in self.perf.events
 
     def fio(self, name, seed, seconds, events):
@@ -124,14 +123,12 @@ class Bench:
                 "ios_per_unplug": per(ios, unplugs)}
 
     def check_effect(self, policy):
-        """Say that a policy is not in force."""
         for leg in self.plan.legs:
             why = fallback(leg)
             if why:
                 self.warn(f'{policy} does as "always" here: {why}')
 
     def completed(self):
-        """Requests that the disk has completed so far."""
         return sum(leg.completed() for leg in self.plan.legs)
 
     def measure(self, policy, name, number, merges):
@@ -171,18 +168,7 @@ class Bench:
         return self.plan.budget and \
             spent + self.one_takes(spent, done) > self.plan.budget
 
-    def cut(self, records, number):
-        """The records of the rounds that are whole."""
-        budget = duration(self.plan.budget)
-        if not number:
-            raise EnvironmentProblem(f"the budget of {budget} is over before "
-                                     "the first round is")
-        self.warn(f"the budget of {budget} is over: {number} of "
-                  f"{self.plan.repeat} rounds")
-        return [one for one in records if one["run"] < number]
-
     def line_of(self, done, runs, figure, left):
-        """A run and how far it is, for people."""
         number, name, policy, merges = runs[done]
         if len(self.plan.merges) > 1 and policy != BASELINE:
             policy += f", nomerges={merges.name}"
@@ -211,54 +197,51 @@ class Bench:
                          / (done + 1) * (len(runs) - done - 1)))
 
     def end_line(self):
-        """After which others may print."""
         if self.open_line:
             say()
         self.open_line = False
 
-    def rounds(self, records, save):
-        """Measure; True if it is not the budget that ended it."""
-        runs, begin = schedule(self.plan), time.monotonic()
+    def rounds(self, save):
+        """Measure, as long as the budget lasts."""
+        runs, some, begin = schedule(self.plan), [], time.monotonic()
         for done, (number, name, policy, merges) in enumerate(runs):
-            if done and number > runs[done - 1][0]:
-                self.end_line()
-                save(list(records), self.warnings, number)
             self.runner.stop.check()
             if self.over(time.monotonic() - begin, done):
-                return False
+                self.stopped(f"the budget of {duration(self.plan.budget)} is "
+                             "over", number)
+                return
             self.begun(done, runs, time.monotonic() - begin)
-            record = self.measure(policy, name, number, merges)
+            some.append(self.measure(policy, name, number, merges))
             if len(self.plan.merges) > 1:
-                record["nomerges"] = merges.name
-            records.append(record)
-            self.ended(done, runs, record, time.monotonic() - begin)
-        return True
+                some[-1]["nomerges"] = merges.name
+            self.ended(done, runs, some[-1], time.monotonic() - begin)
+            if done + 1 == len(runs) or runs[done + 1][0] > number:
+                self.whole += some
+                some = []
+                if done + 1 < len(runs):
+                    self.end_line()
+                    save(list(self.whole), self.warnings, number + 1)
+
+    def stopped(self, why, rounds):
+        """Say what ended it before all rounds were done."""
+        if not rounds:
+            raise EnvironmentProblem(f"{why} before the first round is")
+        self.warn(f"{why}: {rounds} of {self.plan.repeat} rounds")
 
     def run(self, save):
         """The records of whole rounds; save(records, warnings, rounds) keeps
         them as soon as a round is done."""
-        records = []
         try:
-            whole = self.rounds(records, save)
+            self.rounds(save)
         except Interrupted as problem:
-            number = records[-1]["run"] if records else 0
-            if records and self.is_whole(records):
-                number += 1
-            if not number:
+            if not self.whole:
                 raise
             self.interrupted = str(problem)
-            self.warn(f"interrupted by {problem}: {number} of "
-                      f"{self.plan.repeat} rounds")
-            return [one for one in records if one["run"] < number]
+            self.stopped(f"interrupted by {problem}",
+                         self.whole[-1]["run"] + 1)
         finally:
             self.end_line()
-        return records if whole else self.cut(records, records[-1]["run"] + (
-            self.is_whole(records)) if records else 0)
-
-    def is_whole(self, records):
-        """Whether the last round that was begun is complete."""
-        last = sum(one["run"] == records[-1]["run"] for one in records)
-        return last * self.plan.repeat == len(schedule(self.plan))
+        return self.whole
 
 
 def gone(plan):
@@ -296,7 +279,6 @@ def guarded(plan, args, journal, runner, save):
 
 
 def put_back(journal):
-    """Restore, and say so; True if all is as it was."""
     changed = journal.changed()
     problems = journal.put_back()
     for text in problems + [text for text in journal.done if re.search(

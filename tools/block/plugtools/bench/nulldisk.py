@@ -39,7 +39,6 @@ class Planned(Disk):
 
 
 def load_null_blk(journal):
-    """The driver, with no disk of its own."""
     if os.path.isdir(rooted("/sys/module/null_blk")):
         return
     journal.note(module="null_blk")

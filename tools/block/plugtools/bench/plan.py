@@ -39,7 +39,6 @@ def chosen(text, offered, what):
 
 
 def workload_names(args):
-    """Names of our own workloads that are to run."""
     readers = [name for name, one in WORKLOADS.items() if not one.write]
     if args.workloads is None:
         return list(WORKLOADS) if args.write else readers
@@ -134,7 +133,6 @@ def choose_cpu(args, disk):
 
 
 def run_seconds(runtime, counting):
-    """Seconds that a run takes, with all that belongs to it."""
     extra = COUNT_SECONDS + OVERHEAD_SECONDS if counting else 0
     return WARM_SECONDS + runtime + 2 * OVERHEAD_SECONDS + extra
 
@@ -210,14 +208,12 @@ def rotated(names, number):
 
 
 def schedule(plan):
-    """All runs in order: (round, workload, policy, Merges)."""
     return [(number, name, *one) for number in range(plan.repeat)
             for name in plan.workloads
             for one in round_of(plan.policies, plan.merges, number)]
 
 
 def expected(plan):
-    """Seconds that all runs take."""
     return len(schedule(plan)) * run_seconds(plan.runtime, plan.counting)
 
 

@@ -70,7 +70,6 @@ def identify(disk):
 
 
 def warn_write(plan, identity):
-    """Say what --write destroys."""
     parts = ", ".join(plan.disk.partitions())
     say(f"--write OVERWRITES random blocks all over {plan.disk.node} "
         f"({identity['model'] or 'model unknown'}, {plan.disk.size()}, "
@@ -79,7 +78,6 @@ def warn_write(plan, identity):
 
 
 def confirm_write(plan):
-    """Have it confirmed."""
     if not sys.stdin.isatty():
         raise UsageProblem("--write needs --yes where nobody can be asked; "
                            "nothing was written")
@@ -111,7 +109,6 @@ FILE = matching("(?!-$).+", "the name of a file, as /dev/stdin", str)
 
 
 def add_limits(add):
-    """What protects a disk that is in use."""
     add("--iops", metavar="N", type=FROM_1,
         help="at most N I/Os per second")
     add("--budget", metavar="TIME", type=TIME, help="at most that long, "
@@ -126,7 +123,6 @@ def add_limits(add):
 
 
 def add_output_options(add):
-    """Where results go, and what is made of earlier ones."""
     add("--json", metavar="FILE", type=FILE,
         help="where the records go [./plugbench-<disk>.json]")
     add("--verbose", "-v", action="store_true", help="all checks, a line for "
@@ -265,7 +261,6 @@ def work(args):
 
 
 def show_commands(args, disk):
-    """What will run; the exit code."""
     plan = make_plan(args, disk, False)
     for name in plan.workloads:
         say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
@@ -356,13 +351,11 @@ class Result:
                 *warnings, f"not finished: {rounds} of {wanted} rounds"]))
 
     def kept(self):
-        """Where they are, in words."""
         return f"{self.rounds} whole round" \
             f"{'s are' if self.rounds > 1 else ' is'} in {self.path}"
 
 
 def measured(args, disk, journal):
-    """From checks to report; the exit code."""
     plan = make_plan(args, disk, can_count())
     if args.verbose:
         say(results.CLAIM)
@@ -387,7 +380,6 @@ def measured(args, disk, journal):
 
 
 def measure(plan, args, journal, result):
-    """measure_all(); an error tells where the rounds before it are."""
     try:
         return measure_all(plan, args, journal, result.save)
     except EnvironmentProblem as problem:
@@ -397,7 +389,6 @@ def measure(plan, args, journal, result):
 
 
 def finished(args, result, found, warnings):
-    """Report what was measured; the exit code."""
     records, more, interrupted = found
     result.keep_earlier()
     result.rounds = records[-1]["run"] + 1

@@ -15,7 +15,6 @@ COMPARED = [name for name, _ in COLUMNS if name not in ("ratio", "cpu_busy")]
 
 
 def word_of(one, noise):
-    """What is to be said of a comparison."""
     worth = one["ratio"] ** METRICS.get(one["metric"], ("", -1))[1]
     if abs(one["ratio"] - 1) <= noise:
         return "same"
@@ -64,7 +63,6 @@ def compare(old, new, noise=NOISE):
 
 
 def missing(some, others):
-    """The cells of some records that others lack, in words."""
     known = groups(others, *CELL)
     return [describe(one[0]) for key, one in groups(some, *CELL).items()
             if key not in known]
@@ -77,7 +75,6 @@ def interesting(one):
 
 
 def row(one):
-    """A comparison as a row."""
     return [f"{one['kernel']} {one['policy']}", HEADINGS[one["metric"]],
             *(figures(one[side])[0] for side in ("old", "new")),
             (percent(one["ratio"]), interval(one) if one["low"] else "")

@@ -66,25 +66,21 @@ class Axis:
         self.low, self.high = self.low - least, self.high + least
 
     def at(self, percent):
-        """Pixels from the left."""
         return LABEL + (WIDTH - LABEL - FIGURE) * (
             percent - self.low) / (self.high - self.low)
 
 
 def line(kind, left, top, right, bottom):
-    """A line of a class."""
     return f'<line class="{kind}" x1="{left:.1f}" y1="{top:.1f}" ' \
         f'x2="{right:.1f}" y2="{bottom:.1f}"/>'
 
 
 def text(kind, left, top, words, anchor="start"):
-    """Words of a class."""
     return f'<text class="{kind}" x="{left:.1f}" y="{top:.1f}" ' \
         f'text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def row(one, axis, top):
-    """A mode: its name, bar, interval and figure."""
     low, change, high = (axis.at(percent) for percent in percents(one))
     zero, middle = axis.at(0), top + ROW / 2
     value, sure = cell_text(one)
@@ -134,6 +130,5 @@ def charts(verdict):
 
 
 def alone(drawn, style=STYLE):
-    """A chart as a file of its own."""
     start, rest = drawn.split("\n", 1)
     return f"{start}<style>{style}</style>\n{rest}"

@@ -55,7 +55,6 @@ LEGEND = ("Bars: the change from the baseline, with 95% intervals. Blue is "
 
 
 def pair_cell(pair):
-    """A figure with its spread."""
     value, spread = map(escape, pair)
     if spread:
         value += f' <span class="sd">{spread}</span>'
@@ -85,7 +84,6 @@ def table(name, caption, heads, rows):
 
 
 def results(cells, suite):
-    """The table of means."""
     if not cells:
         return ["<p>No records.</p>"]
     chosen, rows = choose_columns(cells), []
@@ -113,7 +111,6 @@ def verdict_rows(verdict):
 
 
 def charts(verdict):
-    """The charts, folded by profile if there are several."""
     drawn = {}
     for profile, metric, svg in chart.charts(verdict):
         drawn.setdefault(profile, []).append(
@@ -190,7 +187,6 @@ def section_part(section, number):
 
 
 def html(sections, path, title):
-    """Write the page."""
     text = ['<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width">',
             f"<title>{escape(title)}</title><style>{CSS}</style></head><body>"

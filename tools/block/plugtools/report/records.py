@@ -52,7 +52,6 @@ def check_field(value, schema, where):
 
 
 def check_record(record, where):
-    """Raise ReportError unless this is a record; where names it."""
     if not isinstance(record, dict):
         raise ReportError(f"{where} is {shown(record)}; accepted: an object")
     for field, schema in FIELDS.items():
@@ -64,7 +63,6 @@ def check_record(record, where):
 
 
 def cell_key(record):
-    """What a record or a cell is about, as a tuple."""
     return tuple(record[name] for name in CELL)
 
 
@@ -75,7 +73,6 @@ def identity(record):
 
 
 def describe(record):
-    """The cell of a record, in words."""
     return "{}: {}, {}, {} {}".format(*cell_key(record))
 
 
@@ -103,7 +100,6 @@ SHAPE = '{"records": [...], "meta": {...}}'
 
 
 def read_json(path):
-    """What the file holds; ReportError if it is no JSON."""
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
@@ -147,7 +143,6 @@ def rank(name, value):
 
 
 def cell_order(record):
-    """Sort key of records and cells."""
     return tuple(rank(name, record[name]) for name in CELL)
 
 
@@ -159,7 +154,6 @@ def run_order(record):
 
 
 def write_file(path, data):
-    """Replace a file at once; on failure nothing is left behind."""
     try:
         replace_file(path, data)
     except OSError as error:

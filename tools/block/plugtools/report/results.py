@@ -134,7 +134,6 @@ def facts_of(meta):
 
 
 def section_of(cells, found, meta):
-    """The page's section of a result."""
     return {"suite": "plugbench", "cells": cells, "verdict": found,
             "details": meta.get("warnings"), "facts": facts_of(meta),
             **{name: meta.get(name) for name in ("claim", "command", "note",
@@ -142,7 +141,6 @@ def section_of(cells, found, meta):
 
 
 def print_tables(cells, meta):
-    """All figures, and how to read them."""
     say("\n" + tables.table(cells))
     further = [name for name in FURTHER
                if any(cell["extra"].get(name) for cell in cells)]
@@ -195,7 +193,6 @@ def publish(found, meta, path, out):
 
 
 def show(path, out):
-    """What publish() printed of a file, and the page anew."""
     check_paths([out.html], [path])
     found, meta = old_records(path)
     with told(EnvironmentProblem):
@@ -265,7 +262,6 @@ def without_zero(found):
 
 
 def say_settings(had, has):
-    """What was not the same: the figures may differ by that alone."""
     for name in SETTINGS:
         if name in had and name in has and had[name] != has[name]:
             before, then = (" and ".join(map(str, value)) if isinstance(

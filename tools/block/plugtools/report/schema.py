@@ -24,7 +24,6 @@ def listed(value):
 
 
 def same(one, other):
-    """JSON's equality."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
@@ -51,7 +50,6 @@ class Schema:
             f"{program}.schema.json")).read_text("ascii"))
 
     def part(self, name):
-        """One of its $defs."""
         return self.whole["$defs"][name.rpartition("/")[2]]
 
     def parts(self, schema, value):
@@ -80,7 +78,6 @@ class Schema:
                   for form, one in self.parts(schema, value))
 
     def accepted(self, schema):
-        """In words."""
         if "title" in schema:
             return schema["title"]
         if "$ref" in schema:

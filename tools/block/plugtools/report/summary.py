@@ -50,7 +50,6 @@ def extras(records):
 
 
 def cell_of(records):
-    """The cell of the records of one cell, still without a ratio."""
     cell = {name: records[0][name] for name in CELL}
     cell.update(n=len(records), ratio=None, ratio_sd=None, baseline=None,
                 extra=extras(records),
@@ -65,7 +64,6 @@ def cell_of(records):
 
 
 def set_ratio(cell, base):
-    """Compare a cell with its baseline, which may be itself."""
     if not base or not base["iops"]["mean"]:
         return
     cell["baseline"] = f"{base['kernel']} {base['policy']}"
@@ -107,12 +105,10 @@ def summarise(records):
 
 
 def is_baseline(cell):
-    """Is it what the others of its workload are compared with?"""
     return cell["baseline"] == f"{cell['kernel']} {cell['policy']}"
 
 
 def stat_of(cell, column):
-    """The statistic behind a column, or None."""
     if column == "ratio":
         return None if cell["ratio"] is None else {
             "mean": cell["ratio"], "sd": cell["ratio_sd"], "n": cell["n"]}

@@ -54,7 +54,6 @@ def spread_note(cells):
 
 
 def notes(cells):
-    """Sentences that a table of these cells needs."""
     said = []
     names = sorted({cell["baseline"] for cell in cells} - {None})
     if names:
@@ -102,6 +101,5 @@ def body(cells, columns=None):
 
 
 def table(cells, columns=None):
-    """The rows, and what one must know of them."""
     return "\n".join([body(cells, columns), "", *notes(cells)]) if cells \
         else "no records"

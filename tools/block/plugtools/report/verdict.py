@@ -49,7 +49,6 @@ def compare_runs(ours, base, metric):
 
 
 def compare_cell(cell, ours, base):
-    """Comparisons of a cell's records with its baseline's."""
     for metric in METRICS:
         found = compare_runs(ours, base, metric)
         if found:
@@ -107,7 +106,6 @@ def runs_lacking(modes):
 
 
 def decide(found, base):
-    """The verdict of comparisons: (decision, mode, more runs, reasons)."""
     modes = {key[0]: some for key, some in groups(
         [one for one in found if one["metric"] in MARGINS], "mode").items()}
     good = [name for name, some in modes.items() if recommended(some)]
@@ -129,7 +127,6 @@ def decide(found, base):
 
 
 def opinion(profile, workload, found, base):
-    """A verdict, as the JSON has it."""
     decision, mode, more, why = decide(found, base)
     return {"suite": found[0]["suite"], "profile": profile,
             "workload": workload, "decision": decision, "mode": mode,
@@ -138,12 +135,10 @@ def opinion(profile, workload, found, base):
 
 
 def percent(value):
-    """A ratio as a change."""
     return f"{100 * (value - 1):+.1f}%"
 
 
 def interval(one):
-    """Its ends, as changes."""
     return f"({percent(one['low'])[:-1]} to {percent(one['high'])[:-1]})"
 
 
@@ -225,7 +220,6 @@ def rows_of(verdict):
 
 
 def heading(verdict):
-    """What the table's figures are."""
     return f"Change from {verdict['baseline']}, with 95% intervals. +: " \
         "better, !: worse, ?: more runs are needed."
 
