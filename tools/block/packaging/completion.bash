@@ -34,10 +34,6 @@ _plugtools() {
 			return
 		fi
 		;;
-	--plots)
-		mapfile -t COMPREPLY < <(compgen -d -- "$word")
-		return
-		;;
 	esac
 	case $word:$before:${1##*/} in
 	-*) words=$(_plugtools_options "$1" ${verb:+"$verb"}) ;;
