@@ -308,10 +308,10 @@ def test_name_that_the_locale_lacks(read, monkeypatch):
     "lockfile=", "exec_postrun=", "random_distribution=zoned:", "cgroup=",
     "bs=", "error_dump=", "aux-path=", "numa_mem_policy=bind:", "profile=",
     "a_later_option=", "a_later_option=x/../", "output=", "include "])
-@pytest.mark.parametrize("name", ["/precious", "$HERE/precious"])
+@pytest.mark.parametrize("name", ["/precious", "${PRECIOUS}"])
 def test_files_and_programs(read, monkeypatch, text, name):
     """Whatever option has one, fio is not even shown it."""
-    monkeypatch.setenv("HERE", os.getcwd())
+    monkeypatch.setenv("PRECIOUS", "/precious")
     monkeypatch.setattr(jobfile, "showcmd", None)
     refused(read, f"[a]\n{text}{name}", "accepted: ")
 
