@@ -197,6 +197,15 @@ def test_loads(capsys, start):
         results.check_loads(old, new)
 
 
+def test_load_of_an_earlier_plugbench():
+    """What is global was said once, and before the jobs that it is for."""
+    start = "fio --name=global --unified_rw_reporting="
+    results.check_loads(*({"fio": {"x": start + words}} for words in (
+        "mixed --cpus_allowed=1 --name=global --bs=4k --name=a --rw=read "
+        "--name=global --iodepth=2 --name=b", "1 --cpus_allowed=1 --name=a "
+        "--bs=4k --rw=read --name=b --bs=4k --iodepth=2")))
+
+
 @pytest.mark.parametrize("text, says", [
     ('{"version": 9, "records": []}', "version is 9"),
     ('{"records": []}', "list of records is empty"), ("x", "is no JSON")])
