@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tests of our programs share; see fakehost.py."""
+import os
 import sys
+import tempfile
 
 import pytest
 
@@ -11,10 +13,21 @@ from plugtools.roll import keep, plugroll, trial
 from plugtools.stat import plugstat
 
 
+@pytest.fixture(scope="session")
+def hosts():
+    """Where machines lie: in memory, if programs may be run there."""
+    memory = "/dev/shm"
+    fit = os.access(memory, os.W_OK) and \
+        not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    with tempfile.TemporaryDirectory(
+            prefix="plugtools-", dir=memory if fit else None) as place:
+        yield place
+
+
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def host(hosts, monkeypatch):
     """An empty machine; programs find it, and only fakes on its PATH."""
-    made = fakehost.Host(tmp_path)
+    made = fakehost.Host(tempfile.mkdtemp(dir=hosts))
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -45,7 +58,7 @@ def stat(host, monkeypatch):
 
 
 @pytest.fixture
-def roll(host, monkeypatch):    # pylint: disable=unused-argument
+def roll(host, monkeypatch):
     """plugroll in this process; its Result has no end of the last line."""
     monkeypatch.setattr(sys, "argv", ["/usr/sbin/plugroll"])
 

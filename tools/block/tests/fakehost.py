@@ -186,7 +186,7 @@ class Host:
                            subprocess.PIPE] if terminal is None \
             else [terminal] * 3
         options = {"stdin": stdin, "stdout": out, "stderr": err, **options}
-        return subprocess.Popen(  # pylint: disable=W1509
+        return subprocess.Popen(
             [sys.executable, str(TOOLS / tool), *map(str, words)],
             cwd=self.root, text=True, env={**os.environ, **self.environment},
             start_new_session=terminal is not None, preexec_fn=None

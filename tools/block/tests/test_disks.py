@@ -127,7 +127,6 @@ def test_names(machine, host, word, name):
     ("../dev/nvme0n1", "/dev/nvme0n1")])
 def test_refused(machine, host, word, says):
     """With what is accepted."""
-    # pylint: disable=unused-argument
     host.put("dev/tty")
     with pytest.raises(system.UsageProblem, match=says):
         disks.find_disk(word)
@@ -155,7 +154,6 @@ def test_disks_that_have_it(machine, host, monkeypatch):
 
 def test_policy(machine):
     """Read and set."""
-    # pylint: disable=unused-argument
     disk = disks.find_disk("nvme0n1")
     assert (disk.policies(), disk.policy()) == (["always", "never"], "never")
     disk.set_policy("always")

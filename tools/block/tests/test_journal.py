@@ -52,7 +52,6 @@ def journals(host):
 @pytest.fixture
 def entry(journals):
     """A journal of the disk's."""
-    # pylint: disable=unused-argument
     return journal.Journal("nvme0n1", ["nvme0n1"], "plugroll")
 
 
@@ -333,7 +332,6 @@ def held(*names):
 
 def test_held(host):
     """By whom is said, and of several disks none is kept."""
-    # pylint: disable=unused-argument
     with journal.locked(["md0", "nvme0n1"], "plugbench"):
         assert f"plugbench (process {os.getpid()})" in held("a", "nvme0n1")[0]
         with journal.locked(["a"], "y"):
@@ -355,7 +353,6 @@ def test_successor(host, monkeypatch):
 
 def test_dies_with_its_holder(host):
     """However it ends."""
-    # pylint: disable=unused-argument
     code = ("import os; from plugtools.core.journal import lock\n"
             "lock('nvme0n1', 'x'); os.kill(os.getpid(), 9)")
     done = subprocess.run([sys.executable, "-c", code], check=False, cwd=TOOLS)

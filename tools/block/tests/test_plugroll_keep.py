@@ -552,7 +552,6 @@ def test_at_once(kept, monkeypatch, first):
 
 def test_waits_no_longer(kept, roll, monkeypatch):
     """Whoever takes too long is told of."""
-    # pylint: disable=unused-argument
     monkeypatch.setattr(rules, "WAIT_SECONDS", 0)
     with rules.alone(rules.RULES):
         code, _, said = roll("undo")

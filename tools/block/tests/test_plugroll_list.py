@@ -387,7 +387,6 @@ def test_legs(host, tracing):
 
 def test_lost_events(tracing):
     """After them no pair is certain."""
-    # pylint: disable=unused-argument
     tracer = meter.Tracer({Disk("nvme0n1"): 100})
     begin, end = TRACE.splitlines()[1:3]
     tracer.take([begin.replace("5555", "1234"), "CPU:1 [LOST 27 EVENTS]", end])

@@ -39,7 +39,7 @@ def test_error_puts_back_too(stat, levels):
 
 
 @pytest.fixture
-def watching(host, stat):   # pylint: disable=unused-argument
+def watching(host, stat):
     """Starts a plugstat that watches, in a process of its own."""
     started = []
 
@@ -192,7 +192,7 @@ class Screen:
 
 
 @pytest.fixture
-def screen(host, stat):     # pylint: disable=unused-argument
+def screen(host, stat):
     made = Screen(host)
     yield made
     made.close()

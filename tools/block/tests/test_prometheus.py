@@ -97,7 +97,6 @@ def test_counters_are_the_kernel_s(exported):
 
 
 def test_at_the_end_of_an_interval_too(exported, stat):
-    # pylint: disable=unused-argument
     done = stat("--prometheus", "nvme0n1", "1", "2")
     assert done.code == 0
     has(done.out, 'flush_requests_total{disk="nvme0n1"} 6400')
@@ -128,7 +127,6 @@ def test_no_doorbells(exported):
 
 @pytest.mark.parametrize("words", [[], ["--counting", "on"]])
 def test_without_debugfs_there_is_the_policy(host, exported, stat, words):
-    # pylint: disable=unused-argument
     host.remove("sys/kernel")
     done = stat("--prometheus", *words)
     assert done.code == 0
@@ -158,7 +156,7 @@ def test_promtool(full):
 # --- a file that a reader sees whole or not at all ---------------------------
 
 @pytest.fixture
-def textfile(exported, tmp_path_factory):   # pylint: disable=unused-argument
+def textfile(exported, tmp_path_factory):
     return tmp_path_factory.mktemp("textfile") / "plugstat.prom"
 
 

@@ -48,20 +48,16 @@ class Disk:
         self.identity = None    # once it has been looked for
 
     def path(self, attribute):
-        """A file of the disk's in sysfs."""
         return os.path.join(self.dir, attribute)
 
     def debug(self, attribute):
-        """A file of the disk's in debugfs."""
         return os.path.join(rooted("/sys/kernel/debug/block"), self.name,
                             attribute)
 
     def get(self, attribute, default=""):
-        """What a file in sysfs holds."""
         return read(self.path(attribute), default)
 
     def there(self):
-        """Whether the disk still is."""
         return os.path.isdir(self.dir)
 
     def gone(self, error):
@@ -73,7 +69,6 @@ class Disk:
         return re.fullmatch(r"nvme\d+c\d+n\d+", self.name) is not None
 
     def partitions(self):
-        """Names of its partitions."""
         return [name for name in listing(self.dir)
                 if os.path.exists(self.path(name + "/partition"))]
 
@@ -90,22 +85,18 @@ class Disk:
         return names_in(self.get("queue/plug_policy", "always"))
 
     def policy(self):
-        """The policy that is set, "" where there is none."""
         return active(self.get("queue/plug_policy"))
 
     def set_policy(self, policy):
-        """Set it; OSError where the kernel refuses."""
         write(self.path("queue/plug_policy"), policy)
 
     def stat(self):
-        """What it has counted so far; OSError where the disk has gone."""
         fields = read(self.path("stat")).split()
         if len(fields) < len(Stat._fields):
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), self.name)
         return Stat(*map(int, fields[:len(Stat._fields)]))
 
     def completed(self):
-        """Requests completed so far, read and written."""
         done = self.stat()
         return done.reads + done.writes
 
@@ -122,9 +113,8 @@ class Disk:
         return self.get("diskseq")
 
     def size(self):
-        """Size in words."""
         size = int(self.get("size", "0") or 0) * SECTOR
-        return "%.1f GB" % (size / 1e9)
+        return f"{size / 1e9:.1f} GB"
 
     def below(self):
         """Whole disks that it sends its I/O to directly, by name."""
@@ -156,7 +146,7 @@ class Disk:
             kind = self.get("dm/uuid").partition("-")[0]
             return "%s %s (%s)" % ("dm" if kind in ("", "DM") else kind, name,
                                    self.name)
-        return "%s (%s)" % (self.name, level) if level else self.name
+        return f"{self.name} ({level})" if level else self.name
 
 
 def disks():
@@ -165,7 +155,6 @@ def disks():
 
 
 def all_disks():
-    """All of them."""
     names = disks()
     paths = nvme_paths(names)
     return [Disk(name, paths=paths) for name in names]
@@ -188,7 +177,6 @@ def nvme_paths(names=None):
 
 
 def with_knob():
-    """What has a policy here, for messages."""
     heads = {path: head for head, paths in nvme_paths().items()
              for path in paths}
     found = [heads.get(name, name) for name in disks()
@@ -196,16 +184,16 @@ def with_knob():
     found = [node_name(name) if Disk(name).node else name
              for name in dict.fromkeys(found) if is_disk(name)]
     if len(found) > MOST_NAMED:
-        found[MOST_NAMED:] = ["and %d more" % (len(found) - MOST_NAMED)]
+        found[MOST_NAMED:] = [f"and {len(found) - MOST_NAMED} more"]
     return "disks with plug_policy here: " + (", ".join(found) or "none")
 
 
 def without_knob(names):
     """What to raise of disks that have no policy: whose fault it is."""
-    text = "%s has no plug_policy" % " and ".join(names)
+    text = f"{' and '.join(names)} has no plug_policy"
     if any(Disk(name).has_knob() for name in disks()):
-        return UsageProblem("%s (%s)" % (text, with_knob()))
-    return EnvironmentProblem("%s: %s" % (text, NO_KNOB))
+        return UsageProblem(f"{text} ({with_knob()})")
+    return EnvironmentProblem(f"{text}: {NO_KNOB}")
 
 
 def disk_of_partition(name):
@@ -217,7 +205,7 @@ def disk_of_partition(name):
     match = re.fullmatch(r"(.*\d)p\d+|(.*\D)\d+", name)
     disk = match and (match[1] or match[2])
     return disk if disk and os.path.exists(
-        rooted("/sys/block/%s/%s/partition" % (disk, name))) else None
+        rooted(f"/sys/block/{disk}/{name}/partition")) else None
 
 
 def kernel_name(node, argument):
@@ -226,8 +214,8 @@ def kernel_name(node, argument):
         return os.path.basename(node)
     mode = os.stat(node)
     if not stat.S_ISBLK(mode.st_mode):
-        raise UsageProblem("%s is no block device; accepted: a whole disk, "
-                           "as /dev/nvme0n1 (%s)" % (argument, with_knob()))
+        raise UsageProblem(f"{argument} is no block device; accepted: a whole "
+                           f"disk, as /dev/nvme0n1 ({with_knob()})")
     return os.path.basename(os.path.realpath("/sys/dev/block/%d:%d" % (
         os.major(mode.st_rdev), os.minor(mode.st_rdev))))
 
@@ -253,10 +241,10 @@ def find_disk(argument):
     whole = disk_of_partition(name)
     if whole:
         raise UsageProblem(
-            "%s is a partition of %s, and the policy is the whole disk's; "
-            "accepted: %s" % (argument, whole, node_name(whole)))
-    raise UsageProblem("%s is no disk; accepted: a whole disk, as "
-                       "/dev/nvme0n1 (%s)" % (argument, with_knob()))
+            f"{argument} is a partition of {whole}, and the policy is the "
+            f"whole disk's; accepted: {node_name(whole)}")
+    raise UsageProblem(f"{argument} is no disk; accepted: a whole disk, as "
+                       f"/dev/nvme0n1 ({with_knob()})")
 
 
 def find_disks(arguments):
@@ -316,7 +304,7 @@ def held_by(part, seen, known):
         if name not in seen:
             seen.add(name)
             above = Disk(name)
-            found.append("held by %s" % above.what())
+            found.append(f"held by {above.what()}")
             found += mounts(name, above.dir, known) + held_by(above.dir, seen,
                                                               known)
     return found
@@ -330,9 +318,9 @@ def held_exclusively(part, node):
         if error.errno == errno.EBUSY:
             kind = signature(read(os.path.join(part, "dev"), ""))
             kind = {"zfs_member": "ZFS"}.get(kind, kind)
-            return ["held exclusively" + (" (%s)" % kind if kind else "")]
+            return ["held exclusively" + (f" ({kind})" if kind else "")]
         if error.errno not in (errno.EACCES, errno.EPERM):
-            return ["not to be opened: %s" % error.strerror]
+            return [f"not to be opened: {error.strerror}"]
     return []
 
 
@@ -369,12 +357,12 @@ def uses(disk):
     What of the legs serves the disk itself is not used by others.
     """
     stack, known = stack_of(disk), mounted()
-    found = ["%s is %s" % (name, text) for one in stack.values()
+    found = [f"{name} is {text}" for one in stack.values()
              for name, part, _ in parts_of(one)
              for text in mounts(name, part, known)
              + held_by(part, set(stack), known)]
     for name, part, node in [] if found else loose_parts(disk, stack):
         # who holds a partition holds the disk, too: said once
-        found = found or ["%s is %s" % (name, text)
+        found = found or [f"{name} is {text}"
                           for text in held_exclusively(part, node)]
     return list(dict.fromkeys(found))

@@ -47,7 +47,6 @@ class Held(EnvironmentProblem):
 
 
 def directory():
-    """Where locks and journals lie; made if need be."""
     path = rooted("/run/plug-policy")
     os.makedirs(path, 0o755, exist_ok=True)
     return path
@@ -56,7 +55,6 @@ def directory():
 # --- locks -----------------------------------------------------------------
 
 def try_lock(file):
-    """Whether the lock could be had at once."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -81,8 +79,8 @@ def lock(name, program):
         dead = pid and start_time(int(pid.group(1))) is None
         if not dead or time.monotonic() > deadline:
             os.close(file)
-            raise Held("%s is being worked on by %s; nothing was changed"
-                       % (name, who or "another program"))
+            raise Held(f"{name} is being worked on by "
+                       f"{who or 'another program'}; nothing was changed")
         time.sleep(0.05)
     with contextlib.suppress(OSError):      # a full /run: only words are lost
         os.ftruncate(file, 0)
@@ -166,9 +164,9 @@ class Journal:
             self.file = create(self.path, first)
         except FileExistsError as error:
             raise EnvironmentProblem(
-                "%s tells of settings that could not be put back: see "
-                "plugbench --restore; to forget them, remove it"
-                % self.path) from error
+                f"{self.path} tells of settings that could not be "
+                "put back: see plugbench --restore; to forget "
+                "them, remove it") from error
         self.entries += first
 
     def remember(self, path):
@@ -190,15 +188,13 @@ class Journal:
         write(path, value)
         now = active(read(path))
         if now != value:
-            raise EnvironmentProblem("%s: wrote %s, but it is %s"
-                                     % (path, value, now))
+            raise EnvironmentProblem(f"{path}: wrote {value}, but it is {now}")
 
     def process(self):
         """This process is to be ended, with its group, which it leads."""
         self.note(process=os.getpid(), start=start_time(os.getpid()))
 
     def changed(self):
-        """Whether there is anything to put back."""
         return any("path" in one for one in self.entries)
 
     def put_back(self):
@@ -237,13 +233,12 @@ def restore_setting(path, changes):
     if now == before:
         return None
     if None not in ours and now not in ours:
-        return True, "%s is left at %s, which somebody else has set; it " \
-            "was %s" % (path, now, before)
+        return True, f"{path} is left at {now}, which somebody else has " \
+            f"set; it was {before}"
     write(path, before)
     if active(read(path)) != before:
-        return False, "%s stays at %s; it was %s" % (
-            path, active(read(path)), before)
-    return True, "%s is %s again" % (path, before)
+        return False, f"{path} stays at {active(read(path))}; it was {before}"
+    return True, f"{path} is {before} again"
 
 
 def end_process(pid, start):
@@ -259,23 +254,21 @@ def end_process(pid, start):
         deadline = time.monotonic() + END_SECONDS
         while time.monotonic() < deadline:
             if start_time(pid) != start:
-                return True, "process %d was ended" % pid
+                return True, f"process {pid} was ended"
             time.sleep(0.05)
-    return False, "process %d does not end" % pid
+    return False, f"process {pid} does not end"
 
 
 def undo_other(entry):
-    """Put back what is no setting."""
     if "process" in entry:
         return end_process(entry["process"], entry["start"])
     if "rmdir" in entry and os.path.isdir(entry["rmdir"]):
         os.rmdir(entry["rmdir"])
-        return True, "%s was removed" % entry["rmdir"]
+        return True, f"{entry['rmdir']} was removed"
     return undo_module(entry["module"]) if "module" in entry else None
 
 
 def undo_module(name):
-    """Remove what a program of ours loaded."""
     if not os.path.isdir(rooted("/sys/module/" + name)):
         return None
     good = not subprocess.run(["modprobe", "-r", name], check=False).returncode
@@ -290,12 +283,12 @@ def undo(changes, numbers):
         if not path:
             return undo_other(changes[0])
         if not same_disk(path, numbers):
-            return True, "%s has gone, and its disk with it" % path
+            return True, f"{path} has gone, and its disk with it"
         return restore_setting(path, changes)
     except OSError as error:
-        return False, "%s is not put back (%s); it was: %s" % (
-            path or error.filename, error.strerror,
-            changes[0].get("before", "not there"))
+        return False, f"{path or error.filename} is not put back " \
+            f"({error.strerror}); it was: " \
+            f"{changes[0].get('before', 'not there')}"
 
 
 def restore(entries):
@@ -360,8 +353,8 @@ def recover_one(path, tell):
          % (head.get("program", "a program"), head.get("pid", "unknown")))
     done, problems = restore(entries)
     if more:
-        problems.append("%s: there is more that cannot be read; look at the "
-                        "settings, then remove it" % path)
+        problems.append(f"{path}: there is more that cannot be read; look at "
+                        "the settings, then remove it")
     for text in done + problems:
         tell("  " + text)
     if problems:
@@ -409,7 +402,6 @@ class Guard:
         os.close(ready)
 
     def close(self):
-        """Not needed any more."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self.pipe, b"dismissed")
         os.close(self.pipe)

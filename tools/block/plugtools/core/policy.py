@@ -15,7 +15,6 @@ Effect = collections.namedtuple("Effect", "mode force why")
 
 
 def effect(disk):
-    """What is set and in force on a disk."""
     if not disk.has_knob():
         return Effect(None, None, None)
     mode = disk.policy()

@@ -86,7 +86,7 @@ def run(program, main):
             raise
         lose(error, sys.stdout)
     if LOST:
-        say("%s: output is lost: %s" % (program, LOST[0]), sys.stderr)
+        say(f"{program}: output is lost: {LOST[0]}", sys.stderr)
     return code or int(bool(LOST))
 
 
@@ -193,10 +193,9 @@ def per(count, of):
 
 
 def duration(seconds):
-    """Seconds as people say it."""
     if seconds < 90:
-        return "%d s" % round(seconds)
-    return "%d min" % round(seconds / 60)
+        return f"{round(seconds)} s"
+    return f"{round(seconds / 60)} min"
 
 
 def start_time(pid):
@@ -205,6 +204,6 @@ def start_time(pid):
     With its number, this tells a process from a later one of that number.
     """
     # not rooted: processes are always this machine's
-    fields = read("/proc/%d/stat" % pid, "").rpartition(")")[2].split()
+    fields = read(f"/proc/{pid}/stat", "").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) > 19 and fields[0] not in "ZX" \
         else None

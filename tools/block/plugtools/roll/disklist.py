@@ -49,7 +49,7 @@ def costly_doorbell(disk):
     """Why to believe that a doorbell is expensive, or None."""
     model = disk.get("device/model")
     if VIRTUAL.search(model):
-        return "it is virtual (%s), its doorbells are expensive" % model
+        return f"it is virtual ({model}), its doorbells are expensive"
     if disk.name.startswith("vd"):
         return "it is a virtio disk, its doorbells are expensive"
     return None
@@ -68,17 +68,16 @@ def load(disk):
 
 
 def by_load(disk):
-    """(mode, evidence) by what the disk has done so far."""
     requests, depth = load(disk)
     if requests < LEAST_REQUESTS:
-        return None, "not enough I/O to tell: %d requests so far" % requests
+        return None, f"not enough I/O to tell: {requests} requests so far"
     if depth is None:
-        return None, "not known: the kernel's sums may have wrapped in %d " \
-            "requests; plugroll try tells" % requests
+        return None, "not known: the kernel's sums may have wrapped in " \
+            f"{requests} requests; plugroll try tells"
     if depth < SINGLE:
-        return "always", "one I/O at a time: %.1f in flight while busy" % depth
-    return "adaptive", "a fast disk with %.1f requests in flight while busy" \
-        % depth
+        return "always", f"one I/O at a time: {depth:.1f} in flight while busy"
+    return "adaptive", f"a fast disk with {depth:.1f} requests in flight " \
+        "while busy"
 
 
 def tries():
@@ -104,7 +103,6 @@ def try_key(disk):
 
 
 def note_try(result, targets):
-    """Remember a try, as evidence of each disk."""
     with alone(TRIES):
         known = tries()
         for disk in targets:
@@ -119,7 +117,6 @@ def note_try(result, targets):
 
 
 def try_text(mode, one):
-    """What a try said."""
     parts = ["%s %s" % (metric, change_text(Change(
         found["change"], found["low"], found["high"])))
              for metric, found in one["figures"].items()]
@@ -193,7 +190,6 @@ def is_shown(disk, legs):
 
 
 def rows_of(shown):
-    """The rows; of a disk that goes meanwhile, there is none."""
     kept, known = kept_now(), tries()
     for disk, legs in shown:
         try:
@@ -205,7 +201,7 @@ def rows_of(shown):
         if row and disk.there():
             yield row
         else:
-            say("%s has gone" % disk.name, sys.stderr)
+            say(f"{disk.name} has gone", sys.stderr)
 
 
 def listing_of(chosen):
@@ -223,7 +219,7 @@ def listing_of(chosen):
 def wrong(row):
     """Why a disk does not do as it should, or None."""
     if row["kept"] not in (None, row["set"]):
-        return "%s is kept, but %s is set" % (row["kept"], row["set"])
+        return f"{row['kept']} is kept, but {row['set']} is set"
     if row["set"] != row["in_force"]:
         return "%s is set, but %s is in force: %s" % (
             row["set"], row["in_force"] or "it is not known what", row["why"])
@@ -231,7 +227,6 @@ def wrong(row):
 
 
 def cells_of(row):
-    """A line of the table."""
     advised = row["best"] or "-"
     if row["worth_a_try"]:
         advised = row["worth_a_try"] + ": worth a try"
@@ -241,7 +236,6 @@ def cells_of(row):
 
 
 def print_list(rows):
-    """For people."""
     title, *lines = columns([HEADER, *map(cells_of, rows)])
     say(title)
     for text, row in zip(lines, rows):

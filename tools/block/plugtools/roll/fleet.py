@@ -31,10 +31,10 @@ def load(path):
                 path, found["version"], ", ".join(map(str, FORMATS))))
         return found
     except OSError as error:
-        raise EnvironmentProblem("%s: %s" % (path, error.strerror)) from error
+        raise EnvironmentProblem(f"{path}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise EnvironmentProblem("%s: not what plugroll --json prints"
-                                 % path) from error
+        raise EnvironmentProblem(f"{path}: not what plugroll "
+                                 "--json prints") from error
 
 
 def hosts_of(paths):
@@ -54,20 +54,16 @@ def hosts_of(paths):
 
 
 class Fleet:
-    """What is known of all hosts so far."""
-
     def __init__(self):
         self.groups = collections.defaultdict(dict)     # {what: {host: disks}}
         self.changes = collections.defaultdict(list)    # {(mode, metric): ..}
         self.exceptions = []                            # (host, disk, why)
 
     def count(self, what, host, disks=1):
-        """So many disks of a host are in a group."""
         hosts = self.groups[what]
         hosts[host] = hosts.get(host, 0) + disks
 
     def take(self, other):
-        """What another knows, too."""
         for what, hosts in other.groups.items():
             for host, disks in hosts.items():
                 self.count(what, host, disks)
@@ -76,7 +72,6 @@ class Fleet:
         self.exceptions += other.exceptions
 
     def add(self, host, found):
-        """What one run said."""
         if "status" in found:
             self.add_try(host, found)
         elif "pattern" in found:
@@ -96,7 +91,6 @@ class Fleet:
                 self.exceptions.append((host, row["disk"], why))
 
     def add_try(self, host, found):
-        """Of "try"."""
         mode = found["mode"]
         for name, one in found["disks"].items():
             self.count("tried " + mode + ": " + one["status"], host)
@@ -108,11 +102,10 @@ class Fleet:
                 self.exceptions.append((host, name, found["why"]))
         for group in "idle", "already":
             if found[group]:
-                self.count("tried %s: %s" % (mode, group), host,
+                self.count(f"tried {mode}: {group}", host,
                            len(found[group]))
 
     def result(self, unusable):
-        """For JSON, and for people."""
         return {
             "groups": [{"what": what, "hosts": len(hosts),
                         "disks": sum(hosts.values())}
@@ -128,7 +121,6 @@ class Fleet:
 
 
 def summary_of(paths):
-    """What all files say."""
     fleet, unusable = Fleet(), []
     for path, host in hosts_of(paths).items():
         one = Fleet()           # of which nothing counts if it fails midway
@@ -138,21 +130,20 @@ def summary_of(paths):
         except EnvironmentProblem as error:
             unusable.append(str(error))
         except (KeyError, TypeError, AttributeError):
-            unusable.append("%s: not what plugroll list, try or keep prints "
-                            "with --json" % path)
+            unusable.append(f"{path}: not what plugroll list, try or keep "
+                            "prints with --json")
     return fleet.result(unusable)
 
 
 def print_summary(found):
-    """For people: groups, changes, and who is not as it should be."""
     rows = [HEADER] + [[str(one["hosts"]), str(one["disks"]), one["what"]]
                        for one in found["groups"]]
     for text, row in zip(columns(rows), rows):
         say(paint(text, KINDS.get(row[2].rpartition(": ")[2])))
     for one in found["changes"]:
-        say("%s: %s by %+.1f%% on half of %d disks or more; %+.1f to %+.1f%%"
-            % (one["mode"], one["metric"], 100 * one["median"], one["disks"],
-               100 * one["least"], 100 * one["most"]))
+        say(f"{one['mode']}: {one['metric']} by {100 * one['median']:+.1f}% "
+            f"on half of {one['disks']} disks or more; "
+            f"{100 * one['least']:+.1f} to {100 * one['most']:+.1f}%")
     for one in found["exceptions"]:
         say(paint("%(host)s: %(disk)s: %(why)s" % one, "bad"))
     for text in found["unusable"]:

@@ -43,8 +43,8 @@ def parse_limit(text, harm_limit=True):
     falls = (match[1] in FALLS) == harm_limit
     size = float(match[3]) / 100
     if falls != (match[2] == "-") or not 0.001 <= size <= 0.99:
-        raise argparse.ArgumentTypeError("'%s' cannot be meant; %s" % (
-            text, ACCEPTED[harm_limit]))
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be meant; "
+                                         f"{ACCEPTED[harm_limit]}")
     return match[1], -size if falls else size
 
 
@@ -54,14 +54,13 @@ def parse_guard(text, harm_limit=True):
     for part in text.split(","):
         metric, limit = parse_limit(part.strip(), harm_limit)
         if metric in guard:
-            raise argparse.ArgumentTypeError("%s is given twice; %s" % (
-                metric, ACCEPTED[harm_limit]))
+            raise argparse.ArgumentTypeError(f"{metric} is given twice; "
+                                             f"{ACCEPTED[harm_limit]}")
         guard[metric] = limit
     return guard
 
 
 def parse_gain(text):
-    """{metric: gain} of "iops=+0.5%"."""
     return parse_guard(text, False)
 
 
@@ -71,16 +70,15 @@ def lacking(pairs, gains):
     for metric, gain in gains.items():
         change = change_of(pairs, metric)
         if change is None:
-            return "too few pairs with %s" % metric
+            return f"too few pairs with {metric}"
         if harm(change, -gain)[2] > -abs(gain):
-            return "%s by %s, %+g%% is required" % (
-                metric, change_text(change), gain * 100)
+            return f"{metric} by {change_text(change)}, {gain * 100:+g}% is " \
+                "required"
     return None
 
 
 def guard_text(guard):
-    """The same, as text."""
-    return ",".join("%s=%+g%%" % (metric, limit * 100)
+    return ",".join(f"{metric}={limit * 100:+g}%"
                     for metric, limit in guard.items()) or "none"
 
 
@@ -134,8 +132,7 @@ def collapse(pairs, guard, disks=1):
     returns = sum(collapsed(new, old, guard) for old, new in pairs)
     if stops < COLLAPSES + math.ceil(math.log2(disks)) + RETURNS * returns:
         return None
-    return "collapse: in %d of %d pairs next to no I/O with it" % (
-        stops, len(pairs))
+    return f"collapse: in {stops} of {len(pairs)} pairs next to no I/O with it"
 
 
 def tripped(pairs, guard, disks=1):
@@ -150,8 +147,8 @@ def tripped(pairs, guard, disks=1):
         if change:
             estimate, better, _ = harm(change, limit)
             if estimate > abs(limit) and better > 0:
-                return "%s by %s, the limit is %+g%%" % (
-                    metric, change_text(change), limit * 100)
+                return f"{metric} by {change_text(change)}, the limit is " \
+                    f"{limit * 100:+g}%"
     return None
 
 
@@ -160,14 +157,13 @@ def undecided(pairs, guard):
     for metric, limit in guard.items():
         change = change_of(pairs, metric)
         if change is None:
-            return "too few pairs with %s" % metric
+            return f"too few pairs with {metric}"
         known = sum(metric in old and metric in new for old, new in pairs)
         if known < MOST * len(pairs):
-            return "%s is known of %d of %d pairs only" % (
-                metric, known, len(pairs))
+            return f"{metric} is known of {known} of {len(pairs)} pairs only"
         if harm(change, limit)[2] > abs(limit):
-            return "%s by %s, so %+g%% is not ruled out" % (
-                metric, change_text(change), limit * 100)
+            return f"{metric} by {change_text(change)}, so " \
+                f"{limit * 100:+g}% is not ruled out"
     return None
 
 
@@ -184,7 +180,6 @@ def mean_of(pairs, metric, which):
 
 
 def outcome(pairs, guard):
-    """{metric: figures} of all metrics that were measured."""
     found = {}
     for metric in FALLS + RISES:
         change = change_of(pairs, metric)
@@ -198,7 +193,6 @@ def outcome(pairs, guard):
 
 
 def outcome_lines(found):
-    """A table of that for people."""
     if not found:
         return []
     form = "  %-6s %12s %12s  %-26s %s"
@@ -209,10 +203,10 @@ def outcome_lines(found):
             metric, number(one["old"]) + UNITS[metric],
             number(one["new"]) + UNITS[metric],
             change_text(Change(one["change"], one["low"], one["high"])),
-            "-" if limit is None else "%+g%%" % (limit * 100)))
+            "-" if limit is None else f"{limit * 100:+g}%"))
     return [line.rstrip() for line in lines]
 
 
 def number(value):
     """Three digits, or what is before the point."""
-    return "%.0f" % value if value >= 100 else "%.3g" % value
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -22,7 +22,6 @@ POLL_SECONDS = 0.5
 
 @contextlib.contextmanager
 def unstopped():
-    """Signals wait until the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -54,8 +53,8 @@ def put_back(before):
         except OSError as error:
             if not disk.gone(error):
                 refused.append(disk)
-                tell_both("%s stays at %s (%s): see plugroll undo" % (
-                    disk.name, disk.policy(), error.strerror))
+                tell_both(f"{disk.name} stays at {disk.policy()} "
+                          f"({error.strerror}): see plugroll undo")
     return refused
 
 
@@ -72,20 +71,19 @@ def present(legs, all_nvme):
         if known and leg.policy():
             found.append(leg)
         else:
-            tell_both("%s has gone" % leg.name)
+            tell_both(f"{leg.name} has gone")
     if legs and not found:
         raise EnvironmentProblem("no disk is left; nothing was changed")
     return found
 
 
 def set_mode(leg, mode):
-    """Set it; a disk that has gone needs nothing."""
     try:
         leg.set_policy(mode)
     except OSError as error:
         if not leg.gone(error):
             raise
-        tell_both("%s has gone" % leg.name)
+        tell_both(f"{leg.name} has gone")
 
 
 def write_and_set(mode, legs, old, new):
@@ -111,8 +109,8 @@ def check_left(names):
     left = left_on(names)
     if left:
         raise EnvironmentProblem(
-            "%s tells of settings that could not be put back: see "
-            "plugbench --restore; to forget them, remove it" % left)
+            f"{left} tells of settings that could not be put back: see "
+            "plugbench --restore; to forget them, remove it")
 
 
 def can_keep(legs, all_nvme):
@@ -122,8 +120,8 @@ def can_keep(legs, all_nvme):
         check_alone([Disk(leg.name) for leg in legs])
     on_file()
     if not can_hold(os.path.dirname(rooted(RULES))):
-        raise EnvironmentProblem("%s cannot be written, so no mode can be kept"
-                                 % RULES)
+        raise EnvironmentProblem(f"{RULES} cannot be written, so no mode can "
+                                 "be kept")
     recover(tell_both, PROGRAM)
     names = [leg.name for leg in legs]
     with locked(names, PROGRAM):
@@ -165,11 +163,10 @@ def take_back(disk, rules):
     if now not in (kept, before):
         left = left_on([disk.name])
         if left:
-            raise EnvironmentProblem("%s is at %s, of which %s tells: see "
-                                     "plugbench --restore" % (
-                                         disk.name, now, left))
-        return "%s is left at %s, which was set after %s was kept" % (
-            disk.name, now, kept)
+            raise EnvironmentProblem(f"{disk.name} is at {now}, of which "
+                                     f"{left} tells: see plugbench --restore")
+        return f"{disk.name} is left at {now}, which was set after {kept} " \
+            "was kept"
     if now != before:
         disk.set_policy(before)
     return "%s is %s %s" % (
@@ -188,10 +185,10 @@ def take_all_back(affected, rules, done, problems):
                 rest.remove(disk)
             except OSError as error:
                 if disk.gone(error):
-                    done.append("%s has gone" % disk.name)
+                    done.append(f"{disk.name} has gone")
                     rest.remove(disk)
                 else:
-                    problems.append("%s: %s" % (disk.name, error.strerror))
+                    problems.append(f"{disk.name}: {error.strerror}")
             except EnvironmentProblem as error:
                 problems.append(str(error))
     finally:
@@ -222,13 +219,12 @@ def undo():
 # --- paths that come later -------------------------------------------------
 
 def applied():
-    """Names and numbers of paths that have been set since boot."""
     return set(read(rooted(APPLIED), "").splitlines())
 
 
 def key(disk):
     """Which path, so that one which comes again is a new one."""
-    return "%s %s" % (disk.name, disk.number())
+    return f"{disk.name} {disk.number()}"
 
 
 def note_applied(paths, known=None):
@@ -244,7 +240,7 @@ def note_applied(paths, known=None):
             with open(rooted(APPLIED), "a", encoding="ascii") as file:
                 file.write("".join(line + "\n" for line in new))
     except OSError as error:
-        log("%s: %s" % (APPLIED, error.strerror))
+        log(f"{APPLIED}: {error.strerror}")
 
 
 def apply_once():
@@ -265,10 +261,10 @@ def apply_to(disk, known):
     try:
         if disk.policy() != mode:
             disk.set_policy(mode)
-            log("%s is a new path: %s, as kept" % (disk.name, mode))
+            log(f"{disk.name} is a new path: {mode}, as kept")
         note_applied([disk], known)
     except OSError as error:
-        log("%s: %s is not set: %s" % (disk.name, mode, error.strerror))
+        log(f"{disk.name}: {mode} is not set: {error.strerror}")
 
 
 def apply(seconds):

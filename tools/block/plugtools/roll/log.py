@@ -11,7 +11,7 @@ NOTICE = 5 | 3 << 3             # of the facility for daemons
 
 def log(text):
     """One line; a host without a log is none of our business."""
-    line = "<%d>plugroll[%d]: %s" % (NOTICE, os.getpid(), text)
+    line = f"<{NOTICE}>plugroll[{os.getpid()}]: {text}"
     with contextlib.suppress(OSError), \
          socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
         connection.sendto(line.encode(), rooted("/dev/log"))

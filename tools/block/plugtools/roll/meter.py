@@ -58,12 +58,10 @@ def figures(old, new, times=()):
 
 
 def busy(found):
-    """Whether a block's figures mean anything."""
     return found["requests"] >= LEAST_IOS
 
 
 def tracefs():
-    """Where it is mounted."""
     for path in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
         if os.path.isdir(rooted(path + "/instances")):
             return rooted(path)
@@ -73,15 +71,14 @@ def tracefs():
 
 def instance(pid):
     """The trace buffer of a process; other tracers have theirs."""
-    return "%s/instances/plugroll-%d" % (tracefs(), pid)
+    return f"{tracefs()}/instances/plugroll-{pid}"
 
 
 def remove_instance(pid):
-    """And switch off what is on there."""
     with contextlib.suppress(NoTracing, OSError):
         for event in EVENTS:
             with contextlib.suppress(OSError):
-                write("%s/events/block/%s/enable" % (instance(pid), event),
+                write(f"{instance(pid)}/events/block/{event}/enable",
                       "0")
         os.rmdir(instance(pid))
 
@@ -106,25 +103,24 @@ def device_numbers(disk):
     found = [number.replace(":", ",") for number in map(disk.get, names)
              if number]
     # sysfs does not have that of a hidden path of NVMe multipath
-    hidden = re.search(r"^ *([1-9]\d*) +(\d+) +%s " % re.escape(disk.name),
+    hidden = re.search(rf"^ *([1-9]\d*) +(\d+) +{re.escape(disk.name)} ",
                        read(rooted("/proc/diskstats"), ""), re.M)
     if not found and not hidden:
-        raise NoTracing("the device number of %s is not known; guard the mean "
-                        "instead (mean=5%%)" % disk.name)
+        raise NoTracing(f"the device number of {disk.name} is not known; "
+                        "guard the mean instead (mean=5%)")
     return found or [",".join(hidden.groups())]
 
 
 def filter_text(numbers, iops):
     """Which requests are followed: those whose place on the disk has zeroes in
     some bits, as many bits as leave few enough requests."""
-    wanted = ["dev == %d" % (int(major) << 20 | int(minor)) for major, minor in
+    wanted = [f"dev == {int(major) << 20 | int(minor)}" for major, minor in
               (number.split(",") for number in numbers)]
     part = 1
     while iops / part > SAMPLES_PER_S:
         part *= 2
     text = "(" + " || ".join(wanted) + ")"
-    return text if part == 1 else "%s && !(sector & %d)" % (
-        text, (part - 1) << 3)
+    return text if part == 1 else f"{text} && !(sector & {(part - 1) << 3})"
 
 
 class Tracer:
@@ -148,25 +144,23 @@ class Tracer:
         except BaseException as error:
             self.close()
             if isinstance(error, OSError):
-                raise NoTracing("no trace events of the block layer (%s: %s); "
-                                "guard the mean instead (mean=5%%)" % (
-                                    error.filename, error.strerror)) from error
+                raise NoTracing("no trace events of the block layer "
+                                f"({error.filename}: {error.strerror}); guard "
+                                "the mean instead (mean=5%)") from error
             raise
 
     def switch_on(self, iops):
-        """Both events, with one filter."""
         os.mkdir(self.place)
         self.pipe = os.open(self.place + "/trace_pipe",
                             os.O_RDONLY | os.O_NONBLOCK)
         write(self.place + "/buffer_size_kb", BUFFER_KB)
         text = filter_text(sorted(self.leg_of), iops)
         for event in EVENTS:
-            where = "%s/events/block/%s/" % (self.place, event)
+            where = f"{self.place}/events/block/{event}/"
             write(where + "filter", text)
             write(where + "enable", "1")
 
     def drain(self):
-        """Read what has come."""
         with contextlib.suppress(BlockingIOError):
             while text := os.read(self.pipe, 1 << 16):
                 lines = (self.rest + text.decode(errors="replace")).split("\n")
@@ -174,7 +168,6 @@ class Tracer:
                 self.take(lines)
 
     def take(self, lines):
-        """Match beginnings and ends."""
         for line in lines:
             match = EVENT.search(line)
             if match:
@@ -200,7 +193,6 @@ class Tracer:
         return found
 
     def close(self):
-        """Trace no longer."""
         if self.pipe is not None:
             os.close(self.pipe)
         remove_instance(os.getpid())
@@ -215,12 +207,10 @@ class Meter:
         self.before = {}
 
     def trace(self, found):
-        """From now on with a percentile; found: figures so far."""
         self.tracer = Tracer({disk: found[disk.name]["iops"]
                               for disk in self.disks})
 
     def begin(self):
-        """A block begins."""
         if self.tracer:
             self.tracer.collect()
         self.before = {disk.name: counters(disk) for disk in self.disks}
@@ -241,7 +231,6 @@ class Meter:
                 for disk in self.disks}
 
     def close(self):
-        """Leave nothing switched on."""
         if self.tracer:
             self.tracer.close()
             self.tracer = None

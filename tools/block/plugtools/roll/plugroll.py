@@ -71,26 +71,24 @@ def seconds(text):
         if match else 0
     if not SHORTEST <= value <= LONGEST:
         raise argparse.ArgumentTypeError(
-            "'%s' is no time for a try; accepted: 12s to 24h, as 90s, 10m, 2h"
-            % text)
+            f"'{text}' is no time for a try; accepted: 12s to 24h, as 90s, "
+            "10m, 2h")
     return value
 
 
 def block(text):
-    """Seconds of a block."""
     try:
         value = float(text)
     except ValueError:
         value = 0
     if not SHORTEST_BLOCK <= value <= 600:
         raise argparse.ArgumentTypeError(
-            "'%s' is no length of a block; accepted: %g to 600 (seconds)"
-            % (text, SHORTEST_BLOCK))
+            f"'{text}' is no length of a block; accepted: {SHORTEST_BLOCK:g} "
+            "to 600 (seconds)")
     return value
 
 
 def add_disks(parser, wanted="+"):
-    """Which disks."""
     parser.add_argument("disks", nargs="*" if wanted == "+" else wanted,
                         metavar="DISK", help="such as nvme0n1; for a "
                         "multipath head, dm or md, the disks below it are set")
@@ -100,12 +98,11 @@ def add_disks(parser, wanted="+"):
 
 
 def arguments(words):
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM, description=__doc__, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version",
-                        version="%s %s" % (PROGRAM, VERSION))
+                        version=f"{PROGRAM} {VERSION}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     verb = verbs.add_parser("list", help="modes set, in force, and what is "
                             "worth a try")
@@ -131,12 +128,11 @@ def arguments(words):
                       help="go on looking for new paths for so long [10]")
     args = parser.parse_args(words)
     if args.verb in ("try", "keep") and bool(args.disks) == args.all_nvme:
-        parser.error("name disks, or give --all-nvme (%s)" % with_knob())
+        parser.error(f"name disks, or give --all-nvme ({with_knob()})")
     return args
 
 
 def add_json(verb):
-    """For programs."""
     verb.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -146,12 +142,11 @@ class Once(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
         if getattr(namespace, self.dest) is not self.default:
             raise argparse.ArgumentError(
-                self, "given twice; accepted: once, as %s=A,B" % option_string)
+                self, f"given twice; accepted: once, as {option_string}=A,B")
         setattr(namespace, self.dest, values)
 
 
 def add_try(verbs):
-    """The command line of try."""
     verb = verbs.add_parser(
         "try", help="compare a mode with the one that is set, under the live "
         "load", description=TRY,
@@ -197,12 +192,10 @@ def targets(args):
 
 
 def print_json(found):
-    """With a version, as the form may change."""
     say(json.dumps({"version": FORMAT, **found}, indent=1))
 
 
 def do_list(args):
-    """plugroll list"""
     rows = listing_of(find_disks(args.disks))
     if args.json:
         print_json({"disks": rows})
@@ -212,7 +205,6 @@ def do_list(args):
 
 
 def do_try(args):
-    """plugroll try"""
     args.default_guard = args.guard is None
     args.guard = args.guard or parse_guard(DEFAULT_GUARD)
     chosen = targets(args)
@@ -223,7 +215,7 @@ def do_try(args):
     try:
         note_try(result, chosen)
     except (OSError, ReportError, EnvironmentProblem) as error:
-        say("%s: the result is not noted for list: %s" % (PROGRAM, error),
+        say(f"{PROGRAM}: the result is not noted for list: {error}",
             sys.stderr)
     if not args.json:
         print_result(result)
@@ -255,12 +247,12 @@ def keep_and_tell(args, chosen, all_nvme=False):
     names = sorted(set(legs) - set(named))
     nomerges = [name for name in names if keeps_nomerges(legs[name])]
     if nomerges and not args.json:
-        say("%s: %s" % (", ".join(nomerges), NOMERGES))
+        say(f"{', '.join(nomerges)}: {NOMERGES}")
     if not args.json:
         for path, text in written.items():
-            say("wrote %s:\n%s" % (path, text))
+            say(f"wrote {path}:\n{text}")
         for name, mode in named.items():
-            say("%s is skipped: %s is kept for it by name" % (name, mode))
+            say(f"{name} is skipped: {mode} is kept for it by name")
         say("%s: %s%s" % (", ".join(names) or "NVMe disks to come", args.mode,
                           "" if written else " (the rules say so already)"))
     return {"mode": args.mode, "disks": names, "skipped": named,
@@ -270,7 +262,6 @@ def keep_and_tell(args, chosen, all_nvme=False):
 
 
 def do_keep(args):
-    """plugroll keep"""
     found = keep_and_tell(args, targets(args), args.all_nvme)
     if args.json:
         print_json(found)
@@ -278,7 +269,6 @@ def do_keep(args):
 
 
 def do_undo(args):
-    """plugroll undo"""
     done, problems = undo()
     if args.json:
         print_json({"done": done, "problems": problems,
@@ -290,7 +280,6 @@ def do_undo(args):
 
 
 def do_summary(args):
-    """plugroll summary"""
     found = summary_of(args.files)
     if args.json:
         print_json(found)
@@ -300,18 +289,15 @@ def do_summary(args):
 
 
 def do_apply(args):
-    """plugroll apply"""
     apply(args.settle)
     return 0
 
 
 def interrupt(number, _frame):
-    """A signal is to end us in order."""
     raise Interrupted(signal.Signals(number).name)
 
 
 def main(words=None):
-    """Returns the exit code."""
     args = arguments(words)
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:      # nohup
@@ -328,8 +314,8 @@ def main(words=None):
     except (EnvironmentProblem, ReportError) as error:
         why, code = str(error), 1
     except OSError as error:
-        why, code = "%s: %s" % (error.filename, refusal(error)), 1
-    say("%s: %s" % (PROGRAM, why), sys.stderr)
+        why, code = f"{error.filename}: {refusal(error)}", 1
+    say(f"{PROGRAM}: {why}", sys.stderr)
     if args.verb not in ("list", "summary"):
-        log("%s: %s" % (args.verb, why))
+        log(f"{args.verb}: {why}")
     return code

@@ -83,9 +83,9 @@ def identity(disk):
             break
     if disk.identity:
         return disk.identity
-    raise UsageProblem("%s has neither wwid nor serial, so it cannot be known "
-                       "again after a reboot; accepted: disks that have one, "
-                       "or --all-nvme" % disk.name)
+    raise UsageProblem(f"{disk.name} has neither wwid nor serial, so it "
+                       "cannot be known again after a reboot; accepted: "
+                       "disks that have one, or --all-nvme")
 
 
 def check_alone(disks):
@@ -100,10 +100,9 @@ def check_alone(disks):
             value = other.get(key)
             if (key, value) in known and other.name not in chosen:
                 raise UsageProblem(
-                    "%s and %s have the same serial number, %s, and no WWID, "
-                    "so they cannot be told apart after a reboot; accepted: "
-                    "both, or --all-nvme" % (known[key, value], other.name,
-                                             value))
+                    f"{known[key, value]} and {other.name} have the same "
+                    f"serial number, {value}, and no WWID, so they cannot be "
+                    "told apart after a reboot; accepted: both, or --all-nvme")
 
 
 def known_by(disk):
@@ -129,7 +128,6 @@ class Entries(list):
                     one.value, []).append(place)
 
     def of(self, disk):
-        """Those that mean a disk, in their order."""
         found = [place for place in self.patterns
                  if fnmatch.fnmatch(disk.name, self[place].value)]
         for key, values in self.exact.items():
@@ -139,7 +137,6 @@ class Entries(list):
 
 
 def rules_of(kept, was):
-    """The same as Rules."""
     return Rules(Entries(kept), Entries(was))
 
 
@@ -158,7 +155,7 @@ def parsed(path, *_stamp):
     """The same, read once while the file stays as it is."""
     text = read(path, "")
     if text and not text.startswith(HEAD[:HEAD.index("which")]):
-        raise EnvironmentProblem("%s is not plugroll's: move it away" % RULES)
+        raise EnvironmentProblem(f"{RULES} is not plugroll's: move it away")
     return rules_of([Kept(*found) for found in KEPT.findall(text)],
                     [Was(*found) for found in WAS.findall(text)])
 
@@ -226,10 +223,9 @@ def pattern(value):
 
 
 def condition(kept):
-    """How udev knows the disk."""
     if kept.key == "name":
-        return 'KERNEL=="%s"' % kept.value
-    return 'ATTR{%s}=="%s"' % (kept.key, pattern(kept.value))
+        return f'KERNEL=="{kept.value}"'
+    return f'ATTR{{{kept.key}}}=="{pattern(kept.value)}"'
 
 
 def apply_command():
@@ -243,13 +239,12 @@ def apply_command():
     if runner and os.path.isdir(rooted("/run/systemd/system")):
         program = [runner, "--quiet", "--no-block", "--collect", *program]
     if any(re.search(r"[\s\"'$%]", word) for word in program):
-        raise EnvironmentProblem("%s: udev cannot run a program of this name; "
-                                 "install it elsewhere" % program[-2])
+        raise EnvironmentProblem(f"{program[-2]}: udev cannot run a program "
+                                 "of this name; install it elsewhere")
     return " ".join(program)
 
 
 def text_of(rules):
-    """The file; "" for none."""
     if not rules.kept:
         return ""
     text = HEAD + "".join("# was %s %s %s=%s\n" % one for one in rules.was)
@@ -274,7 +269,6 @@ def install(rules):
 
 
 def reload_udev():
-    """udevd notices new rules by itself; this makes it sure."""
     if not rooted("") and shutil.which("udevadm"):
         subprocess.run(["udevadm", "control", "--reload"], check=False,
                        stderr=subprocess.DEVNULL)

@@ -49,7 +49,6 @@ class Gone(Exception):
 
 
 def block_seconds(seconds):
-    """How long a block is."""
     return min(LONGEST, max(SHORTEST, seconds / BLOCKS))
 
 
@@ -57,8 +56,8 @@ def check_mode(mode, legs):
     """Refuse what a disk does not offer, before anything is changed."""
     for leg in legs:
         if mode not in leg.policies() and leg.there():
-            raise UsageProblem("%s has no mode '%s'; accepted: %s" % (
-                leg.name, mode, ", ".join(leg.policies())))
+            raise UsageProblem(f"{leg.name} has no mode '{mode}'; accepted: "
+                               f"{', '.join(leg.policies())}")
 
 
 def check_room(seconds, block):
@@ -66,10 +65,9 @@ def check_room(seconds, block):
     least = 2 * LEAST_PAIRS * block
     if least > seconds:
         raise UsageProblem(
-            "--for %ds has no room for %d pairs of blocks of %g s; accepted: "
-            "--for %ds or more, or --block %g or less" % (
-                seconds, LEAST_PAIRS, block, math.ceil(least),
-                seconds // (2 * LEAST_PAIRS)))
+            f"--for {seconds}s has no room for {LEAST_PAIRS} pairs of blocks "
+            f"of {block:g} s; accepted: --for {math.ceil(least)}s or more, or "
+            f"--block {seconds // (2 * LEAST_PAIRS):g} or less")
 
 
 def check_force(mode, legs):
@@ -78,9 +76,8 @@ def check_force(mode, legs):
         found = effect(leg)
         if found.force not in (None, mode):
             raise EnvironmentProblem(
-                "%s cannot be tried on %s, where %s is in force: it has %s" % (
-                    mode, leg.name, found.force,
-                    FALLBACK.get(found.why, found.why)))
+                f"{mode} cannot be tried on {leg.name}, where {found.force} "
+                f"is in force: it has {FALLBACK.get(found.why, found.why)}")
 
 
 def check_counting(disks):
@@ -88,8 +85,8 @@ def check_counting(disks):
     for disk in disks:
         if disk.get("queue/iostats", "1") == "0":
             raise EnvironmentProblem(
-                "%s does not count its I/O: echo 1 >%s" % (
-                    disk.name, disk.path("queue/iostats")))
+                f"{disk.name} does not count its I/O: echo 1 "
+                f">{disk.path('queue/iostats')}")
 
 
 def killed(path, pid):
@@ -109,8 +106,6 @@ def killed(path, pid):
 
 
 class Modes:
-    """The tried mode, or the old one of each disk."""
-
     def __init__(self, mode, legs, journal):
         self.legs = {leg.path(KNOB): leg for leg in legs}
         self.numbers = {path: leg.number() for path, leg in self.legs.items()}
@@ -145,8 +140,8 @@ class Modes:
             self.check([path])
             found = active(read(path))
             if found != self.now[path]:
-                raise EnvironmentProblem("somebody else has set %s to %s"
-                                         % (path, found))
+                raise EnvironmentProblem(f"somebody else has set {path} to "
+                                         f"{found}")
             self.journal.set(path, mode)
             self.now[path] = mode
 
@@ -186,14 +181,14 @@ class Try:
     def baseline(self):
         """The load before anything is changed; idle disks are left out."""
         seconds = max(LEAST_BASELINE, self.args.block)
-        self.tell("%s: measuring the load for %s" % (
-            ", ".join(self.pairs), duration(seconds)))
+        self.tell(f"{', '.join(self.pairs)}: measuring the load for "
+                  f"{duration(seconds)}")
         found = self.measure(seconds)
         for disk in self.meter.disks:
             if not busy(found[disk.name]):
                 del self.pairs[disk.name]
-                self.tell("%s: not enough I/O to tell: fewer than %d requests"
-                          " in %s" % (disk.name, LEAST_IOS, duration(seconds)))
+                self.tell(f"{disk.name}: not enough I/O to tell: fewer than "
+                          f"{LEAST_IOS} requests in {duration(seconds)}")
         self.meter.disks = [disk for disk in self.meter.disks
                             if disk.name in self.pairs]
         if self.pairs and "p99" in {**self.args.guard, **self.args.require}:
@@ -208,7 +203,7 @@ class Try:
             self.args.guard = {
                 "mean" if metric == "p99" else metric: limit
                 for metric, limit in self.args.guard.items()}
-            self.tell("guarding %s: %s" % (guard_text(self.args.guard), why))
+            self.tell(f"guarding {guard_text(self.args.guard)}: {why}")
 
     def no_percentile(self, found):
         """Start tracing; why there is no p99, or None."""
@@ -219,10 +214,10 @@ class Try:
         for name, block in self.measure(self.args.block).items():
             if "p99" not in block:
                 self.meter.close()
-                return ("%s: fewer than %d response times of %d requests in a "
-                        "block of %g s; try a longer --block, or guard the "
-                        "mean" % (name, LEAST_TIMES, block["requests"],
-                                  self.args.block))
+                return (f"{name}: fewer than {LEAST_TIMES} response times of "
+                        f"{block['requests']} requests in a block of "
+                        f"{self.args.block:g} s; try a longer --block, or "
+                        "guard the mean")
         return None
 
     def alternate(self, draw):
@@ -236,7 +231,7 @@ class Try:
             except Gone as error:
                 self.drop(*error.args)
                 continue
-            self.note("pair %d of %d" % (count + 1, number), found)
+            self.note(f"pair {count + 1} of {number}", found)
 
     def pair(self, modes, first):
         """Figures of a block of each mode; Gone if a disk has."""
@@ -263,7 +258,7 @@ class Try:
             del self.pairs[disk.name]
         if not self.pairs:
             raise EnvironmentProblem(why)
-        tell_both("%s: the try goes on without it" % why)
+        tell_both(f"{why}: the try goes on without it")
 
     def note(self, what, found):
         """A pair; Tripped if that is one too many."""
@@ -271,7 +266,7 @@ class Try:
             pair = found[0][name], found[1][name]
             if any(map(busy, pair)):
                 pairs.append(pair)
-            self.tell("%s: %s: %s" % (name, what, pair_text(*pair)))
+            self.tell(f"{name}: {what}: {pair_text(*pair)}")
         number = len(self.pairs)
         found = {name: collapse(pairs, self.args.guard, number)
                  or tripped(pairs, self.args.guard, number)
@@ -283,14 +278,14 @@ class Try:
         """(status, why) of a disk whose try nothing ended early."""
         pairs = self.pairs[name]
         if len(pairs) < LEAST_PAIRS:
-            return IDLE, "%s: not enough I/O to tell" % name
+            return IDLE, f"{name}: not enough I/O to tell"
         why = undecided(pairs, self.args.guard)
         if why:
-            return UNKNOWN, "%s: not enough evidence: %s" % (name, why)
+            return UNKNOWN, f"{name}: not enough evidence: {why}"
         why = lacking(pairs, self.args.require)
         if why:
-            return NO_GAIN, "the guard held, but %s: not the gain that is " \
-                "required: %s" % (name, why)
+            return NO_GAIN, f"the guard held, but {name}: not the gain that " \
+                f"is required: {why}"
         return HELD, "the guard held"
 
     def verdict(self, draw):
@@ -313,7 +308,7 @@ class Try:
     def run(self, journal):
         """(status, why); the caller puts the modes back."""
         if self.nomerges:
-            self.tell("%s: %s" % (", ".join(self.nomerges), NOMERGES))
+            self.tell(f"{', '.join(self.nomerges)}: {NOMERGES}")
         if self.pairs:
             self.baseline()
         if not self.pairs:
@@ -321,9 +316,9 @@ class Try:
         self.modes = Modes(self.args.mode, [
             leg for disk in self.meter.disks for leg in self.legs[disk]],
                            journal)
-        log("try %s on %s for %s, guard %s" % (
-            self.args.mode, ", ".join(self.pairs),
-            duration(self.args.seconds), guard_text(self.args.guard)))
+        log(f"try {self.args.mode} on {', '.join(self.pairs)} for "
+            f"{duration(self.args.seconds)}, guard "
+            f"{guard_text(self.args.guard)}")
         self.modes.check(self.modes.legs)
         self.modes.set(self.modes.tried)
         check_force(self.args.mode, self.modes.legs.values())
@@ -333,11 +328,10 @@ class Try:
         """(status, why) if there is no disk to try the mode on."""
         if not self.already:
             return IDLE, "not enough I/O to tell"
-        return ALREADY, "%s is already set on %s" % (
-            self.args.mode, ", ".join(disk.name for disk in self.already))
+        return ALREADY, f"{self.args.mode} is already set on " \
+            f"{', '.join(disk.name for disk in self.already)}"
 
     def result(self, status, why):
-        """What is shown, or printed as JSON."""
         legs = {disk.name: [leg.name for leg in legs]
                 for disk, legs in self.legs.items()}
         already = [disk.name for disk in self.already]
@@ -356,8 +350,7 @@ class Try:
 
 
 def generator():
-    """Draws the order of blocks."""
-    return random.Random("%d %d" % (os.getpid(), time.time_ns()))
+    return random.Random(f"{os.getpid()} {time.time_ns()}")
 
 
 def leaders(draw):
@@ -369,21 +362,18 @@ def leaders(draw):
 
 
 def pair_text(old, new):
-    """What a pair says, for people."""
     if not busy(old) or not busy(new):
-        return "too little I/O to compare: %d and, with it, %d" % (
-            old["ios"], new["ios"])
-    return "  ".join("%s %+.1f%%" % (metric, 100 * (new[metric] / old[metric]
-                                                    - 1))
+        return f"too little I/O to compare: {old['ios']} and, with it, " \
+            f"{new['ios']}"
+    return "  ".join(f"{metric} {100 * (new[metric] / old[metric] - 1):+.1f}%"
                      for metric in ("iops", "mean", "p99")
                      if metric in old and metric in new)
 
 
 def print_result(found):
-    """The table, and the verdict."""
     for name, one in found["disks"].items():
-        say("%s: %s against the mode before, %d pairs of blocks of %g s" % (
-            name, found["mode"], one["pairs"], found["block_s"]))
+        say(f"{name}: {found['mode']} against the mode before, {one['pairs']} "
+            f"pairs of blocks of {found['block_s']:g} s")
         for line in outcome_lines(one["figures"]):
             say(line)
     back = "the mode before is back" if found["disks"] else \
@@ -445,5 +435,5 @@ def try_mode(args, targets):
     finally:
         if problems:
             try_again(journal, names, problems)
-    log("%s on %s: %s" % (args.mode, ", ".join(names), why))
+    log(f"{args.mode} on {', '.join(names)}: {why}")
     return attempt.result(status, why)

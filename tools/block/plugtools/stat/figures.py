@@ -10,7 +10,6 @@ LITTLE = 0.1                    # ... and one that counts as "no"
 
 
 def delta(old, new):
-    """What happened in between."""
     diff = {}
     for name, value in new.items():
         before = old.get(name, 0)
@@ -20,12 +19,10 @@ def delta(old, new):
 
 
 def ratio(part, whole):
-    """A quotient, or None where there is none."""
     return part / whole if whole and part is not None else None
 
 
 def figures(diff):
-    """What the counters say, in proportions."""
     get = diff.get
     flushes = {why: get("flush_" + why, 0) for why in REASONS}
     total = sum(flushes.values())
@@ -73,41 +70,36 @@ def busy(found):
 
 
 def show(value, form="%.1f", scale=1):
-    """A number, or a dash for none."""
     return "-" if value is None else form % (value * scale)
 
 
 def verdict(value, share):
-    """yes, partly or no."""
     if value is None or share is None or share < LITTLE:
         return "no"
     return "yes" if value >= FULL and share >= MOST else "partly"
 
 
 def tags_answer(fig):
-    """Are 32 tags taken at once?"""
     text = "%s: %s tags per batch, %s%% of all tags come in batches" % (
         verdict(fig["tags_per_batch"], fig["tags_in_batches"]),
         show(fig["tags_per_batch"]), show(fig["tags_in_batches"], "%.0f", 100))
     why = sorted(fig["no_batch"], key=fig["no_batch"].get, reverse=True)
     if why:
         text += "; batches refused: " + ", ".join(
-            "%s (%d)" % (name, fig["no_batch"][name]) for name in why)
+            f"{name} ({fig['no_batch'][name]})" for name in why)
     return text
 
 
 def doorbell_answer(fig):
-    """Do 32 commands go out per doorbell?"""
     mean = fig["commands_per_doorbell"]
     if mean is None:
-        return "unknown: the driver does not count doorbells; %s requests " \
-            "per flush of a plug" % show(fig["requests_per_flush"])
+        return "unknown: the driver does not count doorbells; " \
+            f"{show(fig['requests_per_flush'])} requests per flush of a plug"
     said = "no" if mean < 2 else "yes" if mean >= FULL else "partly"
-    return "%s: %s commands per doorbell" % (said, show(mean))
+    return f"{said}: {show(mean)} commands per doorbell"
 
 
 def answers(fig):
-    """Both questions, for one disk."""
     if not fig["requests"]:
         return {name: "no I/O was seen" for name in QUESTIONS}
     return {"tags": tags_answer(fig), "doorbell": doorbell_answer(fig)}

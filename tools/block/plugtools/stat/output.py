@@ -38,12 +38,11 @@ def group_of(found):
     if not sizes:
         return "-"
     least, most = min(sizes), max(sizes)
-    return "%d" % least if least == most else "%d-%d" % (least, most)
+    return f"{least}" if least == most else f"{least}-{most}"
 
 
 def cells_of(disk, fig, found):
-    """The cells of a line of the table."""
-    return [disk, "%.0f" % fig["requests_per_s"],
+    return [disk, f"{fig['requests_per_s']:.0f}",
             show(fig["merged"], "%.0f", 100), show(fig["requests_per_flush"]),
             fig["flush_reason"] or "-",
             show(fig["tags_in_batches"], "%.0f", 100),
@@ -52,14 +51,12 @@ def cells_of(disk, fig, found):
 
 
 def state_of(queue):
-    """What it does: "parked", or "try 8"."""
     if "trial" not in queue:
         return "-"
-    return "try %d" % queue["trial"] if queue["trial"] else "parked"
+    return f"try {queue['trial']}" if queue["trial"] else "parked"
 
 
 def queue_row(number, queue):
-    """A line of what "adaptive" does with a hardware queue."""
     return line([str(number), "%s%s" % (
         "pinned " if queue.get("pinned") else "", queue.get("group", "-")),
                  str(queue.get("from", "-")), state_of(queue),
@@ -69,18 +66,17 @@ def queue_row(number, queue):
 
 
 def adaptive_lines(disk, found):
-    """What "adaptive" does with a disk, for people."""
     if found["not_in_force"]:
-        return ["%s: adaptive is not in force (%s): does as \"always\""
-                % (disk, found["not_in_force"])]
+        return [f"{disk}: adaptive is not in force ({found['not_in_force']}): "
+                'does as "always"']
     queues = busy(found)
-    lines = ["%s: adaptive, last sample of each hardware queue:" % disk,
+    lines = [f"{disk}: adaptive, last sample of each hardware queue:",
              line(QUEUE_HEADER, QUEUE_WIDTHS)] if queues else []
     lines += [queue_row(*item) for item in queues.items()]
     rest = len(found["hctx"]) - len(queues)
     if rest:
-        lines.append("%s: adaptive has no sample of %d hardware queues: too "
-                     "few requests, or none in a plug" % (disk, rest))
+        lines.append(f"{disk}: adaptive has no sample of {rest} hardware "
+                     "queues: too few requests, or none in a plug")
     return lines
 
 
@@ -91,14 +87,11 @@ def now():
 
 
 class Table:
-    """For people."""
-
     def __init__(self, args):
         self.args = args        # of the command line
         self.lines = 0
 
     def interval(self, rows):
-        """A line per disk."""
         if self.args.stamps:
             print(now())
         if self.lines % 20 == 0:
@@ -113,19 +106,17 @@ class Table:
 
     @staticmethod
     def end(rows):
-        """Two lines per disk, and what "adaptive" does with it."""
         for disk, _, fig, found in rows:
             print()
             for name, text in answers(fig).items():
                 kind = KINDS.get(text.partition(":")[0])
-                print(paint("%s: %s %s" % (disk, QUESTIONS[name], text), kind))
+                print(paint(f"{disk}: {QUESTIONS[name]} {text}", kind))
             wrong = found and found["not_in_force"]
             for text in adaptive_lines(disk, found) if found else []:
                 print(paint(text, "bad" if wrong else None))
 
 
 def print_json(**fields):
-    """One line."""
     print(json.dumps({"version": VERSION, "time": now(), **fields}),
           flush=True)
 
@@ -142,7 +133,6 @@ class Json:
         self.skip_idle = skip_idle
 
     def interval(self, rows):
-        """The counters, what they say, and what "adaptive" does or null."""
         print_json(disks={
             disk: {"counters": diff, "figures": fig, "adaptive": found,
                    "policy": policy_of(disk)}
@@ -151,7 +141,6 @@ class Json:
 
     @staticmethod
     def end(rows):
-        """The answers."""
         print_json(answers={disk: answers(fig) for disk, _, fig, _ in rows})
 
 

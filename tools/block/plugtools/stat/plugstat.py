@@ -110,7 +110,7 @@ def export(wanted, path):
         # the policies can be told all the same; in a file, a metric says that
         # nothing is counted, and a timer should not fill the log
         if not path:
-            print("plugstat: without counters: %s" % problem, file=sys.stderr)
+            print(f"plugstat: without counters: {problem}", file=sys.stderr)
     text = prometheus.exposition(names, counted)
     if path:
         prometheus.write_textfile(path, text)
@@ -136,25 +136,22 @@ def export_again(args):
 
 
 def positive(text):
-    """An interval."""
     with contextlib.suppress(ValueError):
         if 0 < float(text) < 1e6:
             return float(text)
     raise argparse.ArgumentTypeError(
-        "not a time: '%s'; accepted: seconds, more than 0" % text)
+        f"not a time: '{text}'; accepted: seconds, more than 0")
 
 
 def count(text):
-    """How many intervals."""
     with contextlib.suppress(ValueError):
         if int(text) > 0:
             return int(text)
     raise argparse.ArgumentTypeError(
-        "not a count: '%s'; accepted: a whole number from 1" % text)
+        f"not a count: '{text}'; accepted: a whole number from 1")
 
 
 def add_forms(parser):
-    """What is printed, and where."""
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true",
                       help="a line of JSON per interval")
@@ -180,7 +177,6 @@ def add_forms(parser):
 
 
 def parser_of():
-    """Options, and words that are disks or numbers."""
     parser = argparse.ArgumentParser(
         prog="plugstat", description=__doc__, epilog=LEGEND,
         usage="plugstat [option ...] [DISK ...] [SEC [COUNT]]",
@@ -216,12 +212,12 @@ def take_numbers(parser, args):
     for name, kind, text in zip(("interval", "count"), (positive, count),
                                 numbers):
         if getattr(args, name) is not None:
-            parser.error("the %s is given twice" % name)
+            parser.error(f"the {name} is given twice")
         try:
             setattr(args, name, kind(text))
         except (ValueError, argparse.ArgumentTypeError):
-            parser.error("not an %s: %s" % (name, text) if name == "interval"
-                         else "not a %s: %s" % (name, text))
+            parser.error(f"not an {name}: {text}" if name == "interval"
+                         else f"not a {name}: {text}")
 
 
 def check(parser, args):
@@ -251,7 +247,6 @@ def kernel_names(words):
 
 
 def parse(argv):
-    """Command line."""
     parser = parser_of()
     args = parser.parse_intermixed_args(argv)
     take_numbers(parser, args)
@@ -299,13 +294,12 @@ def screen_of():
     try:
         from . import top  # pylint: disable=import-outside-toplevel
     except ImportError as error:
-        raise EnvironmentProblem("--top needs Python's curses: %s"
-                                 % error) from error
+        raise EnvironmentProblem("--top needs Python's curses: "
+                                 f"{error}") from error
     return top
 
 
 def show(args, switches):
-    """What goes on for a time."""
     names = switch.enable(choose(args.disks), switches)
     if args.top:
         screen_of().run(names, args.interval, args.count)
@@ -321,7 +315,6 @@ def stop(_signal, _frame):
 
 
 def attempt(args, switches):
-    """Returns the exit code."""
     try:
         if not at_once(args):
             show(args, switches)
@@ -331,13 +324,12 @@ def attempt(args, switches):
         # so a watch ends; what is done at once has not been done
         return 130 if args.policy or args.counting or args.once else 0
     except (EnvironmentProblem, UsageProblem) as problem:
-        print("plugstat: %s" % problem, file=sys.stderr)
+        print(f"plugstat: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, UsageProblem) else 1
     return 0
 
 
 def main(argv=None):
-    """Returns the exit code."""
     args = parse(argv)
     switches = switch.Switches()
     for number in SIGNALS:

@@ -38,7 +38,6 @@ BY_REASON = (
 
 
 def escape(text):
-    """A label's value."""
     return str(text).replace("\\", r"\\").replace('"', r'\"').replace(
         "\n", r"\n")
 
@@ -50,24 +49,21 @@ class Page:
         self.families = {}
 
     def add(self, name, kind, meaning, value, **labels):
-        """A value of a metric."""
         name = "plugstat_" + name + ("_total" if kind == "counter" else "")
         rows = self.families.setdefault((name, kind, meaning), [])
-        pairs = ",".join('%s="%s"' % (label, escape(text))
+        pairs = ",".join(f'{label}="{escape(text)}"'
                          for label, text in labels.items())
-        rows.append("%s{%s} %s" % (name, pairs, value))
+        rows.append(f"{name}{{{pairs}}} {value}")
 
     def text(self):
-        """All of it."""
         lines = []
         for (name, kind, meaning), rows in self.families.items():
-            lines += ["# HELP %s %s" % (name, meaning),
-                      "# TYPE %s %s" % (name, kind)] + rows
+            lines += [f"# HELP {name} {meaning}",
+                      f"# TYPE {name} {kind}"] + rows
         return "".join(text + "\n" for text in lines)
 
 
 def add_policy(page, name):
-    """Which mode is set, and whether it is in force."""
     mode, force, why = effect(Disk(name))
     if not mode:
         return
@@ -95,7 +91,6 @@ def add_times(page, name):
 
 
 def add_counters(page, name, counters):
-    """What plugs have done with a disk while it was counted."""
     for metric, counter, meaning in COUNTERS:
         page.add(metric, "counter", meaning, counters.get(counter, 0),
                  disk=name)
@@ -106,7 +101,6 @@ def add_counters(page, name, counters):
 
 
 def add_adaptive(page, name):
-    """The group sizes that were found."""
     found = adaptive(name)
     for number, queue in busy(found).items() if found else []:
         if "group" in queue:
@@ -147,18 +141,15 @@ def exposition(names, counted):
 
 
 def known_disks():
-    """Disks that have a policy or can be counted."""
     return list(filter(is_known, disks()))
 
 
 def is_known(name):
-    """Whether a disk has a policy, or can be counted."""
     return Disk(name).has_knob() or os.path.exists(switch_of(name))
 
 
 def write_textfile(path, text):
-    """Put it in place of what is there, to be read by node_exporter."""
     try:
         replace_file(path, text.encode(), 0o644, sync=False)
     except OSError as error:
-        raise EnvironmentProblem("%s: %s" % (path, error.strerror)) from error
+        raise EnvironmentProblem(f"{path}: {error.strerror}") from error

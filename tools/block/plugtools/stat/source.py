@@ -17,38 +17,34 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.EIO, errno.ENXIO)
 
 
 def debugfs(path=""):
-    """A file of debugfs."""
     return rooted("/sys/kernel/debug" + path)
 
 
 def switch_of(name):
-    """The file that switches the counting of a disk on."""
-    return debugfs("/block/%s/plug_stats_enabled" % name)
+    return debugfs(f"/block/{name}/plug_stats_enabled")
 
 
 def denied(path):
     """Why we may not use a file, and what helps."""
     if os.geteuid():
-        return "no permission for %s: run as root" % path
+        return f"no permission for {path}: run as root"
     state = active(read(rooted("/sys/kernel/security/lockdown"), "none"))
     if state != "none":
-        return ("the kernel is locked down (%s), which forbids %s to root as "
-                "well; \"plugstat --policy\" works all the same"
-                % (state, path))
-    return ("no permission for %s, not even as root: a container or a "
-            "security module forbids it" % path)
+        return (f"the kernel is locked down ({state}), which forbids {path} "
+                'to root as well; "plugstat --policy" works all the same')
+    return (f"no permission for {path}, not even as root: a container or a "
+            "security module forbids it")
 
 
 def explain(error):
     """What an OSError means, in a sentence that helps."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return denied(error.filename)
-    return "%s: %s" % (error.filename, error.strerror)
+    return f"{error.filename}: {error.strerror}"
 
 
 def complain(name):
-    """A disk has gone meanwhile."""
-    print("plugstat: %s: the disk is gone" % name, file=sys.stderr)
+    print(f"plugstat: {name}: the disk is gone", file=sys.stderr)
 
 
 def counted_disks():
@@ -58,15 +54,15 @@ def counted_disks():
         names = os.listdir(debugfs("/block"))
     except FileNotFoundError as error:
         raise EnvironmentProblem(
-            "no %s: mount -t debugfs none /sys/kernel/debug, or set "
-            "CONFIG_BLK_DEBUG_FS" % error.filename) from error
+            f"no {error.filename}: mount -t debugfs none /sys/kernel/debug, "
+            "or set CONFIG_BLK_DEBUG_FS") from error
     except OSError as error:
         raise EnvironmentProblem(explain(error)) from error
     found = [name for name in names if os.path.exists(switch_of(name))]
     if not found:
         raise EnvironmentProblem(
-            "no plug_stats_enabled under %s: the kernel has no "
-            "CONFIG_BLK_PLUG_STAT, or no blk-mq disk" % debugfs("/block"))
+            f"no plug_stats_enabled under {debugfs('/block')}: the kernel has "
+            "no CONFIG_BLK_PLUG_STAT, or no blk-mq disk")
     return sorted(found)
 
 
@@ -77,7 +73,7 @@ def legs_of(wanted, known=()):
     for name in wanted:
         disk = Disk(name, paths=paths)
         if name not in known and not is_disk(name):
-            raise EnvironmentProblem("%s: no such disk" % name)
+            raise EnvironmentProblem(f"{name}: no such disk")
         legs = [] if name in known else [leg.name for leg in disk.legs()]
         found += legs or [name]
     return list(dict.fromkeys(found))
@@ -88,8 +84,8 @@ def choose(wanted):
     known = counted_disks()
     found = legs_of(wanted, set(known))
     for name in set(found).difference(known):
-        raise EnvironmentProblem("%s: its plugs cannot be counted (not "
-                                 "blk-mq)" % name)
+        raise EnvironmentProblem(f"{name}: its plugs cannot be counted (not "
+                                 "blk-mq)")
     return found or known
 
 
@@ -99,8 +95,7 @@ def doorbells(controller):
 
 
 def doorbells_of(controller):
-    """The file with the doorbells of a controller."""
-    return debugfs("/nvme_plug/%s/doorbells" % controller)
+    return debugfs(f"/nvme_plug/{controller}/doorbells")
 
 
 def doorbells_in(text):
@@ -113,7 +108,6 @@ def doorbells_in(text):
 
 
 def add_counters(total, text):
-    """Add those of a hardware queue to those of the disk."""
     for line in text.splitlines():
         name, value = line.split()
         total[name] = total.get(name, 0) + int(value)
@@ -122,8 +116,7 @@ def add_counters(total, text):
 def sample(name):
     """All counters of a disk, the sum over its hardware queues."""
     total = {"time": time.monotonic()}
-    paths = glob.glob(debugfs("/block/%s/hctx*/plug_stats"
-                              % glob.escape(name)))
+    paths = glob.glob(debugfs(f"/block/{glob.escape(name)}/hctx*/plug_stats"))
     if not paths:
         raise OSError(errno.ENODEV, "no hardware queue", name)
     for path in paths:

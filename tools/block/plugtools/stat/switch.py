@@ -29,20 +29,17 @@ def alone():
 
 
 class Switch:
-    """The switch of a disk."""
-
     def __init__(self, name):
         self.name = name
         self.path = switch_of(name)
         self.file = None
 
     def value(self):
-        """What it is set to."""
         return int(read(self.path))
 
     def open(self):
         """The file that is locked, and tells what to put back."""
-        name = "%s/counting-%s" % (rooted(PLACE), self.name)
+        name = f"{rooted(PLACE)}/counting-{self.name}"
         self.file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, 0o644),
                               "r+", encoding="ascii")
 
@@ -64,11 +61,10 @@ class Switch:
         """Say what to put back; nothing for None."""
         self.file.seek(0)
         self.file.truncate()
-        self.file.write("" if value is None else "%d\n" % value)
+        self.file.write("" if value is None else f"{value}\n")
         self.file.flush()
 
     def enter(self):
-        """Switch on."""
         with alone():
             value = self.value()
             self.open()
@@ -104,13 +100,10 @@ class Switch:
 
 
 class Switches:
-    """Those that this run holds."""
-
     def __init__(self):
         self.held = []
 
     def enter(self, name):
-        """Hold one."""
         switch = Switch(name)
         self.held.append(switch)
         switch.enter()
@@ -124,8 +117,8 @@ class Switches:
                 switch.leave()
             except OSError as error:
                 if error.errno not in GONE:
-                    print("plugstat: %s is not put back: %s" % (
-                        switch.path, error.strerror), file=sys.stderr)
+                    print(f"plugstat: {switch.path} is not put back: "
+                          f"{error.strerror}", file=sys.stderr)
         self.held = []
 
 
@@ -154,7 +147,6 @@ def keep(names, on):
 
 
 def counted(name):
-    """Whether a disk is counted."""
     try:
         return bool(Switch(name).value())
     except OSError as error:

@@ -38,7 +38,6 @@ def rows_of(old, new):
 
 
 def draw(screen, lines):
-    """What fits; the rest is cut off."""
     height, width = screen.getmaxyx()
     screen.erase()
     for number, text in enumerate(lines[:height]):
@@ -90,4 +89,4 @@ def run(names, interval, count):
         curses.wrapper(loop, names, interval, count)
     except curses.error as error:
         raise EnvironmentProblem(
-            "--top cannot use this terminal (TERM): %s" % error) from error
+            f"--top cannot use this terminal (TERM): {error}") from error
