@@ -74,6 +74,16 @@ def calls(action):
     return count
 
 
+def check_linear(make, few, actions):
+    """Four times as many take four times as long."""
+    took = []
+    for number in few, 4 * few:
+        names = make(number)
+        took.append([calls(action) for action in actions(names)])
+    for little, much in zip(*took):
+        assert much < 5 * little
+
+
 def finish(process, seconds=60):
     """Result of a process that must end soon."""
     try:
@@ -119,7 +129,6 @@ class Host:
     # --- files ---------------------------------------------------------------
 
     def path(self, name):
-        """A path of the machine."""
         return self.root / str(name).lstrip("/")
 
     def put(self, name, text=""):
@@ -145,13 +154,11 @@ class Host:
             return default
 
     def link(self, name, to):
-        """A link to a path of the machine."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(self.path(to))
 
     def remove(self, name):
-        """A file, or a directory with all below it."""
         path = self.path(name)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -170,11 +177,9 @@ class Host:
     # --- programs ------------------------------------------------------------
 
     def program(self, name, text):
-        """A program of the test's on the PATH."""
         self.put(f"bin/{name}", text).chmod(0o755)
 
     def borrow(self, *names):
-        """Programs of the real machine on the PATH."""
         for name in names:
             found = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
             (self.bin / name).symlink_to(found)
@@ -206,6 +211,13 @@ class Host:
         with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as pipe:
             return [self.apart(tool, *words, stdout=out)
                     for out in (full, pipe)]
+
+    def check_lost(self, tool, *words):
+        """Lost output is an error, told in a line; who has seen enough is told
+        nothing."""
+        assert [(done.code, done.err) for done in self.lost(tool, *words)] == [
+            (1, f"{tool}: output is lost: No space left on device\n"),
+            (0, "")]
 
     def wait_for(self, *names):
         """Until files hold something."""
@@ -248,18 +260,15 @@ class Host:
             self.put(f"sys/block/{name}/slaves/{slave}/x")
 
     def mode(self, name):
-        """The policy that is set."""
         text = self.get(f"sys/block/{name}/queue/plug_policy")
         return text.partition("[")[2].partition("]")[0] or text
 
     def head(self, first="always", second="always"):
-        """A head of NVMe multipath with two paths."""
         self.bio_disk("nvme0n1", files={"wwid": "eui.1"})
         for name, mode in (("nvme0c0n1", first), ("nvme0c1n1", second)):
             self.disk(name, mode, files={"wwid": "eui.1"})
 
     def counters(self, disk, values, hctx=0):
-        """What plugstat reads of a hardware queue."""
         self.put(f"{DEBUGFS}block/{disk}/hctx{hctx}/plug_stats",
                  "\n".join(f"{name} {value}" for name, value in values.items()))
 
@@ -308,7 +317,8 @@ class Host:
         self.put(f"sys/block/{disk}/queue/plug_policy_fallback", fallback)
 
     def many(self, number, head="dm-{}", paths=("sd{}x0", "sd{}x1"), **queue):
-        """Heads of multipath with their paths, in place of all disks."""
+        """Heads of multipath with their paths, whose names it returns, in
+        place of all disks."""
         self.remove("sys/block")
         for disk in range(number):
             for path in paths:
@@ -325,6 +335,7 @@ class Host:
                     self.put(f"sys/block/{head.format(disk)}/slaves/"
                              f"{path.format(disk)}/x")
             self.put(f"sys/block/{head.format(disk)}/size", "2097152")
+        return [path.format(disk) for path in paths for disk in range(number)]
 
     @contextlib.contextmanager
     def going(self, disk, access):
@@ -393,7 +404,6 @@ class Load:
         self.patch.stop()
 
     def monotonic(self):
-        """Seconds."""
         return self.now
 
     def speed(self, name):
@@ -415,8 +425,6 @@ class Load:
 
 
 class RealLoad(threading.Thread):
-    """The same for another process."""
-
     def __init__(self, host, name):
         super().__init__(daemon=True)
         self.load = Load(host, {name: {}})

@@ -6,13 +6,11 @@ import os
 
 import pytest
 
-from fakehost import calls
+from fakehost import check_linear
 from plugtools.core import disks, system
 
 
 class Machine:
-    """Some disks."""
-
     def __init__(self, host):
         self.host = host
         host.put("proc/swaps", "Filename Type")
@@ -20,7 +18,6 @@ class Machine:
         self.part("nvme0n1", "nvme0n1p1", "259:1")
 
     def disk(self, name, number, node=True):
-        """A disk, with its node."""
         self.host.disk(name, files={
             "dev": number, "queue/plug_policy": "always [never]",
             "stat": "1 0 0 0 2 0 0 0 0 0 0"})
@@ -28,7 +25,6 @@ class Machine:
             self.host.path(f"dev/{name}").unlink(missing_ok=True)
 
     def part(self, disk, name, number):
-        """A partition."""
         self.host.put(f"sys/block/{disk}/{name}/partition", "1")
         self.host.put(f"sys/block/{disk}/{name}/dev", number)
         self.host.put(f"dev/{name}")
@@ -47,12 +43,10 @@ class Machine:
 
     @staticmethod
     def legs(name):
-        """Names of a disk's legs."""
         return [leg.name for leg in disks.Disk(name).legs()]
 
     @staticmethod
     def uses(name):
-        """Who uses a disk."""
         return disks.uses(disks.find_disk("/dev/" + name))
 
 
@@ -102,7 +96,6 @@ def test_stack(machine):
 
 
 def test_controller(host):
-    """By the link, not by what the name seems to say."""
     host.disk("nvme0c0n1", controller="nvme5")
     assert disks.Disk("nvme0c0n1").controller() == "nvme5"
 
@@ -153,7 +146,6 @@ def test_disks_that_have_it(machine, host, monkeypatch):
 
 
 def test_policy(machine):
-    """Read and set."""
     disk = disks.find_disk("nvme0n1")
     assert (disk.policies(), disk.policy()) == (["always", "never"], "never")
     disk.set_policy("always")
@@ -203,18 +195,16 @@ def test_md(machine, host):
 
 
 def test_many(machine):
-    """Four times the volumes on a disk, all mounted, take four times as long;
-    so do four times the other disks."""
-    took = []
-    for number in 25, 100:
+    """Volumes on a disk, all mounted, and other disks."""
+    def make(number):
         for count in range(number):
             machine.disk(f"sd{count}", f"8:{count}")
             machine.above(f"dm-{count}", f"253:{count}", "nvme0n1/nvme0n1p1")
         machine.mounted(*((f"253:{count}", f"/m{count}", "/dev/x")
                           for count in range(number)))
         assert len(machine.uses("nvme0n1")) == 2 * number
-        took.append(calls(lambda: machine.uses("nvme0n1")))
-    assert took[1] < 5 * took[0]
+
+    check_linear(make, 25, lambda _: [lambda: machine.uses("nvme0n1")])
 
 
 def test_many_legs(machine, host, monkeypatch):

@@ -18,7 +18,6 @@ SHARE = "share/plug-policy-tools"
 
 
 def need(name):
-    """A program, or the test is skipped."""
     path = shutil.which(name, path=PATH)
     if not path:
         pytest.skip("no " + name)
@@ -26,13 +25,11 @@ def need(name):
 
 
 def make(target, **variables):
-    """make, with nothing of the user's."""
     subprocess.run(["make", "-s", "-C", TOOLS, target,
                     *map("=".join, variables.items())], check=True)
 
 
 def said(*words, **options):
-    """What a program says that ends well."""
     done = subprocess.run(words, text=True, stdin=subprocess.DEVNULL, cwd="/",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False, **options)
@@ -41,14 +38,12 @@ def said(*words, **options):
 
 
 def files(root):
-    """All files and links below a directory."""
     return sorted(path for path in root.rglob("*")
                   if path.is_symlink() or path.is_file())
 
 
 @pytest.fixture(scope="module", name="there")
 def installed(tmp_path_factory):
-    """As on a machine, with a prefix of its own."""
     root = tmp_path_factory.mktemp("install")
     make("install", PREFIX=str(root))
     return root
@@ -213,7 +208,6 @@ def test_source_of_the_package(tmp_path):
 
 
 def test_versions():
-    """One, wherever it stands."""
     packaging = TOOLS / "packaging"
     spec = (packaging / "plug-policy-tools.spec").read_text()
     version, release = (re.search(rf"^{name}:\s*([\d.]+)", spec, re.M)[1]

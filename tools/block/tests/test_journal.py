@@ -27,7 +27,6 @@ class Journals:
         self.file = host.path(FILE)
 
     def mode(self):
-        """The policy in force."""
         return self.host.mode("nvme0n1")
 
     def killed(self, value="never"):
@@ -38,7 +37,6 @@ class Journals:
 
     @staticmethod
     def recover(good=True):
-        """What recover() tells."""
         told = []
         assert journal.recover(told.append) == good
         return "\n".join(told)
@@ -51,7 +49,6 @@ def journals(host):
 
 @pytest.fixture
 def entry(journals):
-    """A journal of the disk's."""
     return journal.Journal("nvme0n1", ["nvme0n1"], "plugroll")
 
 
@@ -143,7 +140,6 @@ def test_remembered(host, journals, entry):
 
 
 def test_refused(journals, entry, monkeypatch):
-    """A kernel that takes something else."""
     monkeypatch.setattr(journal, "write", lambda path, value: None)
     with pytest.raises(system.EnvironmentProblem,
                        match="wrote never, but it is always"):
@@ -167,7 +163,6 @@ def test_not_put_back(host, journals, entry):
 # --- what killed programs left -----------------------------------------------
 
 def test_setting(journals):
-    """Put back, and said, once."""
     journals.killed()
     text = journals.recover()
     assert f"plugroll (process {os.getpid()}) was killed" in text
@@ -177,7 +172,6 @@ def test_setting(journals):
 
 
 def test_killed_before_the_change(host, journals):
-    """There is nothing to put back."""
     journals.killed()
     host.policy("nvme0n1", "always")
     assert "again" not in journals.recover()
@@ -268,7 +262,6 @@ def test_other_disk(host, journals):
 
 
 def test_at_work(journals):
-    """Who holds the lock is not dead."""
     journals.killed()
     with journal.locked(["nvme0n1"], "plugbench"):
         assert journals.recover() == ""

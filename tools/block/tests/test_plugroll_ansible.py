@@ -59,7 +59,6 @@ def ansible(place, *words, cwd=None, **variables):
 
 @pytest.fixture
 def play(tmp_path):
-    """The role on this host."""
     def call(code=0, changed="true", status="held", **variables):
         program = tmp_path / "plugroll"
         program.write_text(PROGRAM.format(place=tmp_path, code=code,
@@ -114,7 +113,6 @@ def test_no_gain(play, result):
 
 
 def test_tried(play):
-    """Only tried."""
     code, calls, said = play(changed="false", plug_policy_state="tried")
     assert (code, len(calls)) == (0, 1), said
     assert "--keep" not in calls[0]

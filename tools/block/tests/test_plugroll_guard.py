@@ -21,7 +21,6 @@ def changes(*values, metric="iops"):
 
 
 def block(ios, requests=None, times=()):
-    """Figures of a block."""
     return meter.figures(START, meter.Counters(1, ios, requests or ios, ios),
                          times)
 
@@ -154,7 +153,6 @@ def test_order_of_modes():
 
 
 def test_merged_io_is_an_io(host):
-    """Fewer merges are no gain."""
     assert block(32000, 1000)["iops"] == block(32000, 32000)["iops"]
     host.disk("nvme0n1", files={"stat": "10 5 1 7 20 6 1 8 0 0 0 9 9 9 9 9 9"})
     assert meter.counters(Disk("nvme0n1"))[1:] == (41, 30, 15)

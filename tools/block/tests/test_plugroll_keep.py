@@ -25,23 +25,18 @@ TERM = re.compile(r'(\w+)(?:\{(.*?)\})?(==|!=|\+?=)"(.*?)"')
 
 
 class Kept:
-    """A machine on which modes are kept."""
-
     def __init__(self, host, roll):
         self.host, self.roll = host, roll
 
     def keep(self, *words):
-        """plugroll keep, which must work; what it says."""
         code, out, said = self.roll("keep", *words)
         assert (code, said) == (0, ""), out
         return out
 
     def rules(self):
-        """What is on file."""
         return self.host.get(RULES, "")
 
     def modes(self):
-        """{disk: mode} of all that have one."""
         return {name: self.host.mode(name)
                 for name in sorted(os.listdir(self.host.path("sys/block")))
                 if Disk(name).has_knob()}
@@ -67,7 +62,6 @@ class Kept:
                     self.follow(name, TERM.findall(line))
 
     def follow(self, name, terms):
-        """A rule, for a disk."""
         event = {"ACTION": "add", "SUBSYSTEM": "block", "ENV": "disk",
                  "KERNEL": name}
         for key, attribute, operator, value in terms:
@@ -95,7 +89,6 @@ class Kept:
 
 @pytest.fixture
 def kept(host, roll):
-    """Three disks."""
     for name, mode in (("nvme0n1", "never"), ("nvme1n1", "always"),
                        ("nvme2n1", "always")):
         host.disk(name, mode)
@@ -104,7 +97,6 @@ def kept(host, roll):
 
 @pytest.fixture
 def headed(host, roll):
-    """A head of multipath, and two disks."""
     host.head()
     for name in "nvme1n1", "nvme2n1":
         host.disk(name)
@@ -292,7 +284,6 @@ def test_odd_identity(host, kept, roll):
 
 @pytest.mark.parametrize("systemd", [False, True])
 def test_verify(host, kept, systemd):
-    """udevadm finds no fault, with and without systemd."""
     udevadm = shutil.which("udevadm", path="/usr/bin:/bin")
     if not udevadm:
         pytest.skip("udevadm: install udev")
@@ -331,7 +322,6 @@ def test_exception_first(headed):
 
 
 def test_exception_last(headed):
-    """A disk that is named later."""
     headed.agree("adaptive", "--all-nvme")
     said, modes = headed.agree("never", "nvme0n1")
     assert said == ["nvme0c0n1, nvme0c1n1: never"]
@@ -562,19 +552,15 @@ def test_waits_no_longer(kept, roll, monkeypatch):
 # --- apply: paths of NVMe multipath that come later --------------------------
 
 class Coming:
-    """A head that is kept on "adaptive"."""
-
     def __init__(self, host, roll):
         self.host, self.roll = host, roll
         host.head()
         roll("keep", "adaptive", "nvme0n1")
 
     def come(self, name="nvme0c2n1", number="9", wwid="eui.1"):
-        """A new path."""
         self.host.disk(name, files={"diskseq": number, "wwid": wwid})
 
     def apply(self):
-        """Once, without waiting."""
         return self.roll("apply", "--settle", "0")
 
 

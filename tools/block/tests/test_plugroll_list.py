@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import threading
+from functools import partial
 from unittest import mock
 
 import pytest
 
-from fakehost import Load, calls
+from fakehost import Load, check_linear
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
 
@@ -25,7 +26,6 @@ TRACE = (BEGIN.format("12.000100", "259,1", "1234") +
 
 @pytest.fixture
 def rows(roll):
-    """{disk: what is said of it} by plugroll list --json."""
     def call(*disks):
         code, out, said = roll("list", "--json", *disks)
         assert (code, said) == (0, "")
@@ -238,13 +238,8 @@ def test_path_that_goes(host, rows, monkeypatch):
 @pytest.mark.parametrize("words", [
     "list", "list --json", "list --help", "--help", "--version"])
 def test_lost_output(host, words):
-    """An error, and told in a line; of a reader who has seen enough, nothing
-    is said."""
     host.disk("nvme0n1")
-    full, closed = host.lost("plugroll", *words.split())
-    assert (full.code, full.err) == (
-        1, "plugroll: output is lost: No space left on device\n")
-    assert (closed.code, closed.err) == (0, "")
+    host.check_lost("plugroll", *words.split())
 
 
 def test_ascii(host):
@@ -260,24 +255,20 @@ def test_ascii(host):
     ("dm-{}", ("sd{}x0", "sd{}x1")),
     ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))])
 def test_many(host, roll, head, paths):
-    """Four times the disks take four times as long: paths of dm and of NVMe,
-    many that are named, and many that are kept."""
-    took = []
-    for number in 10, 40:
+    """Paths of dm and of NVMe, many that are named, and many that are kept."""
+    def make(number):
         host.many(number, head, paths)
-        names = [head.format(disk) for disk in range(number)]
-        took.append([calls(lambda words=words: roll(*words)) for words in (
+        return [head.format(disk) for disk in range(number)]
+
+    check_linear(make, 25, lambda names: [
+        partial(roll, *words) for words in (
             ["list"], ["list", *names], ["keep", "never", *names], ["list"],
             ["undo"])])
-    for few, much in zip(*took):
-        assert much < 5 * few
 
 
 # --- requests that are followed by trace events ------------------------------
 
 class Tracing:
-    """tracefs, with an instance as the kernel would make it."""
-
     def __init__(self, host, monkeypatch):
         self.host = host
         self.removed = mock.Mock()
@@ -295,7 +286,6 @@ class Tracing:
             else real)(path, *args, **options)
 
     def instance(self, pid, enable):
-        """Of a process."""
         where = f"sys/kernel/tracing/instances/plugroll-{pid}/"
         for event in meter.EVENTS:
             self.host.put(f"{where}events/block/{event}/filter", "0")
@@ -304,13 +294,11 @@ class Tracing:
         return where
 
     def enabled(self, where=None):
-        """Of both events."""
         return "".join(self.host.get(
             f"{where or self.where}events/block/{event}/enable")
             for event in meter.EVENTS)
 
     def filter(self):
-        """Which requests are followed."""
         return self.host.get(self.where + "events/block/block_getrq/filter")
 
 

@@ -34,7 +34,6 @@ class Tries:
         host.disk("nvme0n1")
 
     def text(self, speeds, *words, disks=("nvme0n1",), legs=()):
-        """Result under a load."""
         with Load(self.host, speeds, legs):
             return self.roll("try", "never", *disks, "--for", "1m", *words)
 
@@ -51,11 +50,9 @@ class Tries:
         self.monkeypatch.setattr(meter.Meter, "end", end)
 
     def mode(self, name="nvme0n1"):
-        """Of a disk."""
         return self.host.mode(name)
 
     def left(self):
-        """Journals."""
         return [path.name for path in
                 self.host.path("run/plug-policy").glob("*.journal")]
 
@@ -242,8 +239,6 @@ def test_stops_the_disk(tries, limit):
 def test_periodic(host, tries, roll):
     """A load that recurs every four blocks is no harm done by a mode."""
     class Periodic(Load):
-        """It halves every other 2 s, in step with pairs."""
-
         def speed(self, name):
             since = self.now - trial.LEAST_BASELINE
             return .5 if int(since / 2) % 4 in (1, 2) else 1
@@ -256,7 +251,6 @@ def test_periodic(host, tries, roll):
 
 
 def test_log(host):
-    """Into the system's log, by its socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taker:
         taker.settimeout(5)
         taker.bind(str(host.path("dev/log")))
@@ -378,7 +372,6 @@ def test_comes_back(host, tries):
 
 
 def test_error(tries, monkeypatch):
-    """Whatever goes wrong, the mode is back."""
     monkeypatch.setattr(trial.Try, "note", mock.Mock(
         side_effect=OSError(5, "Broken", "x")))
     code, _, said = tries.text({"nvme0n1": {}})

@@ -239,7 +239,6 @@ def test_human(text, want):
     (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
     (True, {"TERM": "dumb"}, False), (True, {}, False)])
 def test_colour(monkeypatch, tty, variables, coloured):
-    """On a terminal that has it, and not if NO_COLOR is set."""
     for name in "TERM", "NO_COLOR":
         monkeypatch.delenv(name, raising=False)
     for item in variables.items():
@@ -271,7 +270,6 @@ def test_no_such_disk(host, refusal):
 
 
 def test_names_of_nodes(host, stat, refusal):
-    """A link, as plugbench and plugroll take it; and a partition."""
     host.put("dev/nullb0p1")
     host.put("sys/block/nullb0/nullb0p1/partition", "1")
     host.link("dev/disk/by-id/x", "dev/nullb0")

@@ -20,7 +20,6 @@ ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 
 @pytest.fixture
 def levels(host):
-    """What is counted of both disks."""
     return lambda: host.switch("nullb0") + host.switch("nvme0n1")
 
 
@@ -56,7 +55,6 @@ def watching(host, stat):
 
 
 def end(child, number=signal.SIGINT):
-    """What it says after a signal."""
     child.send_signal(number)
     done = finish(child)
     assert (done.code, done.err) == (0, "")
@@ -106,7 +104,6 @@ def test_many_at_once(host, stat, levels):
 
 @pytest.fixture
 def keep(stat):
-    """--counting, which says nothing."""
     def call(*words):
         assert stat("--counting", *words) == (0, "", "")
     return call
@@ -149,15 +146,12 @@ ENTER, LEAVE, SHOW = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 
 
 class Screen:
-    """A terminal with plugstat --top in it."""
-
     def __init__(self, host):
         self.host, self.seen, self.child = host, b"", None
         self.master, self.slave = pty.openpty()
         self.before = termios.tcgetattr(self.slave)
 
     def start(self, *words, rows=24, columns=120, term="xterm"):
-        """Begin."""
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ,
                     struct.pack("HHHH", rows, columns, 0, 0))
         self.host.environment["TERM"] = term
@@ -183,7 +177,6 @@ class Screen:
         assert self.host.switch("nullb0") == "0"
 
     def close(self):
-        """Nothing is left."""
         if self.child:
             self.child.kill()
             self.child.communicate()
@@ -242,7 +235,6 @@ def test_small_terminal(screen):
 
 @pytest.mark.parametrize("term", ["vt220", "vt100"])
 def test_no_colours(screen, term):
-    """As on a serial line."""
     screen.start("1", "nullb0", term=term)
     done = finish(screen.child)
     assert (done.code, done.err) == (0, "")

@@ -38,7 +38,6 @@ SENTENCES = {
 
 
 def random(plugs, size):
-    """Events of plugs full of random reads."""
     return "".join("".join(GETRQ.format(1000 * (plug * size + number + 1))
                            for number in range(size)) + UNPLUG.format(size)
                    for plug in range(plugs))
@@ -61,8 +60,6 @@ def alone():
 
 
 class Traced:
-    """A machine to trace."""
-
     def __init__(self, host):
         self.host = host
         host.borrow("cat", "cp", "grep", "mktemp", "rm", "sh", "sleep")
@@ -83,7 +80,6 @@ class Traced:
             4000 + ios, 90000 + ios * flight))
 
     def run(self, *words, events=random(100, 16), out=subprocess.PIPE):
-        """Result of plugtrace-perf."""
         self.host.put("events", events)
         self.host.put("proc/stat", CPUS.format(
             CPU.format(0, 5, 5) + CPU.format(1, 500, 500)))
@@ -94,7 +90,6 @@ class Traced:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def gain(self, events):
-        """(word, why)"""
         done = self.run("--json", "1", events=events)
         assert (done.code, done.err) == (0, "")
         found = json.loads(done.out)
@@ -189,7 +184,6 @@ def test_table(traced):
 
 @pytest.mark.parametrize("words", ["1", "--json 1", "--help", "--version"])
 def test_lost_output(traced, words):
-    """It is not as if all were well."""
     with open("/dev/full", "wb") as full:
         assert traced.run(*words.split(), out=full).code == 1
 

@@ -36,7 +36,6 @@ def program(name):
 
 
 def promtool(*words, text=""):
-    """What it says, and whether it is content."""
     done = subprocess.run([program("promtool"), *words], input=text,
                           text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
@@ -74,7 +73,6 @@ def full(host, exported):
 
 
 def has(page, *lines):
-    """Whole lines, without the prefix."""
     assert {f"plugstat_{line}" for line in lines} <= set(page.splitlines())
 
 
@@ -242,7 +240,6 @@ ALERTS = (
 
 
 def series(name, values, **labels):
-    """One of the test's inputs."""
     pairs = ",".join(f'{label}="{text}"' for label, text in labels.items())
     return {"series": f"{name}{{{pairs}}}", "values": values}
 
