@@ -260,7 +260,7 @@ def test_many(host, roll, head, paths):
         host.many(number, head, paths)
         return [head.format(disk) for disk in range(number)]
 
-    check_linear(make, 25, lambda names: [
+    check_linear(make, 20, lambda names: [
         partial(roll, *words) for words in (
             ["list"], ["list", *names], ["keep", "never", *names], ["list"],
             ["undo"])])
