@@ -38,7 +38,7 @@ KERNEL = ("block include lib patches/KVER/*.patch patches/KVER/series "
           "lab/qemu/*.config ")
 HOOKS = KERNEL + ("!block/blk-plug-adaptive.[ch] !block/blk-plug-loop.[ch] "
                   "!block/tests !lib/tests ")
-GUEST = "lab/qemu "
+GUEST = "lab/qemu lab/load tools/testing/selftests/block-plug/plug_load.c "
 SUITE = "tools/testing/selftests/block-plug "
 MAILS = KERNEL + SUITE + "Documentation MAINTAINERS patches/KVER "
 PLAIN = "git-am"

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import scripts
-from scripts import kernel, packages  # noqa: F401
+from scripts import kernel
 from scripts.kbuild import arch
 
 

@@ -355,7 +355,7 @@ def test_all_is_touched():
     ("tools/block/plugtools/bench/fio.py", "laboratory host-tools"),
     ("tools/block/plugroll", "roll-out"), ("scripts/checks/plugroll_guest.sh", "roll-out"),
     ("lab/qemu/boot.py", "guest-runner selftests torture cost laboratory"),
-    ("lab/qemu/initramfs.sh", "selftests torture cost laboratory native"),
+    ("lab/load/plug_load.c", "selftests torture cost laboratory native"),
     ("lab/qemu/init", "selftests torture cost laboratory"),
     ("lab/qemu/kernel.config", "selftests cost option-off"),
     ("lab/torture/power.sh", "torture"), ("lab/ssd_model/media.c", "laboratory sparse"),
