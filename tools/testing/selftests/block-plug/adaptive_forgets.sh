@@ -95,9 +95,7 @@ queues_change_under_load()
 	done
 	wait "$JOB" || failed "the load failed: $(head -n 1 "$TMP/other")"
 	submit_queues bp0 1
-	watch
-	batches bp0 625 || return
-	trace_end
+	sampled batches bp0 625 || return
 	expect_legal
 	expect_count "samples" "$(samples nr | wc -l)" 5 1000
 }

@@ -88,9 +88,7 @@ outlives_the_mode()
 	set_mode $DISK adaptive && pin_group $DISK 8 &&
 	set_mode $DISK always && set_mode $DISK adaptive || return 1
 	expect_pin 1 8
-	watch
-	batches $DISK 1000
-	trace_end
+	sampled batches $DISK 1000 || return
 	expect_text "sizes in force" "$(samples group | sort -u)" 8
 	expect_pin 1 8
 	pin_group $DISK 0

@@ -12,7 +12,6 @@
 . "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
-
 files_of()
 {
 	cat "$DEBUGFS/block/$1"/hctx*/plug_adaptive
@@ -25,9 +24,7 @@ shows_its_samples()
 	local nr flushes
 
 	set_fresh "$1" adaptive || return 1
-	watch
-	batches "$1" 625 || return
-	trace_end
+	sampled batches "$1" 625 || return
 	nr=$(line_of "$1" sample_requests)
 	flushes=$(line_of "$1" sample_flushes)
 	expect_count sample_requests "$nr" 128 40000
@@ -66,9 +63,7 @@ samples_add_up()
 tries_and_parks()
 {
 	set_fresh "$1" adaptive || return 1
-	watch
-	load_until is_parked "$1" 625
-	trace_end
+	sampled load_until is_parked "$1" 625 || return
 	expect_legal
 	expect_text "first trial" \
 		"$(samples best trial | grep -v ' 0$' | head -n 1)" "32 8"
@@ -79,9 +74,7 @@ tries_and_parks()
 sends_out_what_it_tries()
 {
 	set_fresh "$1" adaptive || return 1
-	watch
-	batches "$1" 625 || return
-	trace_end
+	sampled batches "$1" 625 || return
 	samples group nr flushes >"$TMP/sizes"
 	expect_count "sizes in force" \
 		"$(cut -d ' ' -f 1 "$TMP/sizes" | sort -u | wc -l)" 2 6
@@ -94,9 +87,7 @@ sends_out_what_it_tries()
 stays_at_32()
 {
 	set_fresh "$1" adaptive || return 1
-	watch
-	load_until is_parked "$1" 1250 -a seq
-	trace_end
+	sampled load_until is_parked "$1" 1250 -a seq || return
 	expect_text "sizes in force" "$(samples group | sort -u)" 32
 	expect_text group "$(line_of "$1" group)" 32
 	expect_text plug_fill "$(line_of "$1" plug_fill)" 1
@@ -145,9 +136,7 @@ learns_nothing()
 	local before
 
 	before=$(files_of "$1")
-	watch
-	batches "$@" || return
-	trace_end
+	sampled batches "$@" || return
 	expect_text "samples" "$(samples nr | wc -l)" 0
 	expect_text "plug_adaptive" "$(files_of "$1")" "$before"
 }
@@ -188,9 +177,7 @@ elevator()
 	set_attr /sys/block/bp3/queue/scheduler mq-deadline &&
 	learns_nothing bp3 625 &&
 	set_attr /sys/block/bp3/queue/scheduler none || return
-	watch
-	batches bp3 625 || return
-	trace_end
+	sampled batches bp3 625 || return
 	expect_count "samples without elevator" "$(samples nr | wc -l)" 5 1000
 }
 
@@ -214,9 +201,7 @@ with_never()
 	local requests
 
 	new_disk && set_mode bp0 never || return 1
-	watch
-	batches bp0 625 /dev/bp3 || return
-	trace_end
+	sampled batches bp0 625 /dev/bp3 || return
 	requests=$(requests_of bp3)
 	expect_count "requests of the disk on adaptive in samples" \
 		"$(samples nr | awk '{ n += $1 } END { print n + 0 }')" \

@@ -37,6 +37,14 @@ watch()
 	trace_start blk_plug_policy:blk_plug_policy_sample
 }
 
+# sampled COMMAND...: while watched
+sampled()
+{
+	watch
+	"$@" || return
+	trace_end
+}
+
 # samples FIELD...: these fields of each sample in the trace, a line each
 samples()
 {
