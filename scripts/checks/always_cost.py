@@ -40,12 +40,13 @@ WORKLOADS = {
     "rand4k-s8": ("cost", "-s 8 -c 8 -d 8 -n 16000"),
 }
 # Of the unpatched kernel's instructions, what must not be exceeded, the gates of
-# counters and policy included: no more, where nothing is said. With gcc 12; another
-# compiler may do otherwise.
-GOALS = {"rand4k-s32": 0.940, "rand4k-s128": 0.881,
-         "libaio-rand4k-s32": 0.905, "seq4k-s32": 0.914,
-         "shared-rand4k-s32": 0.857, "depth64-rand4k-s32": 0.867,
-         "two-rand4k-s32": 0.882, "libaio-seq4k-s32": 0.996}
+# counters and policy included: no more, where nothing is said. With gcc 12 it is 0.004
+# less; another compiler may do otherwise.
+GOALS = {"rand4k-s32": 0.935, "rand4k-s128": 0.877,
+         "libaio-rand4k-s32": 0.904, "seq4k-s32": 0.909,
+         "shared-rand4k-s32": 0.848, "depth64-rand4k-s32": 0.861,
+         "two-rand4k-s32": 0.875, "libaio-seq4k-s32": 0.996,
+         "rand4k-s2": 0.970, "rand4k-s4": 0.956, "rand4k-s8": 0.952}
 if kernel.KVER == "6.12":
     GOALS = {"rand4k-s32": 0.994, "rand4k-s128": 0.934,
              "libaio-rand4k-s32": 0.952, "seq4k-s32": 0.899,
