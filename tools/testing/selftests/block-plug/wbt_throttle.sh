@@ -59,9 +59,9 @@ both_kinds()
 		    --verify_fatal=1 --randseed=$SEED $2"
 
 	# shellcheck disable=SC2086 # a list of options
-	fio_quiet $what --size=4m --ioengine=io_uring --iodepth=64 \
+	fio_quiet $what --size=2m --ioengine=io_uring --iodepth=64 \
 		--iodepth_batch_submit=$BATCH --fsync=256 &&
-	fio_quiet $what --size=1m --offset=4m --ioengine=libaio --direct=1 \
+	fio_quiet $what --size=512k --offset=4m --ioengine=libaio --direct=1 \
 		--iodepth=16 --iodepth_batch_submit=16
 }
 
