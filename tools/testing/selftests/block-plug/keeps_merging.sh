@@ -66,7 +66,7 @@ as_always()
 		load_of "$1" "$2" || return
 		first=$REQUESTS
 		load_of "$1" "$2" || return
-		note "$1: $first, then $REQUESTS requests for 1000 I/Os," \
+		note "$1, attempt $attempt: $first, then $REQUESTS requests for 1000 I/Os," \
 			"$expected on always"
 		[ "$first" -gt $most ] || [ "$REQUESTS" -gt $most ] || return 0
 	done
