@@ -358,8 +358,10 @@ int main(int argc, char **argv)
 	memcpy(all, rows, sizeof(rows));
 	memcpy(all + nr, more_rows, sizeof(more_rows));
 	parse(argc, argv, all, nr + nr_more);
-	if (more.wait_all)
-		opt.depth = opt.complete = opt.submit;
+	if (more.wait_all) {
+		opt.depth = opt.submit;
+		opt.complete = opt.submit;
+	}
 	check_more();
 	at.bs[0] = opt.bs;
 	at.bs[1] = more.bs2 ?: opt.bs;

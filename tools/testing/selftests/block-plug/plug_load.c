@@ -341,6 +341,7 @@ static void start_clocks(void)
 
 static void do_run(void)
 {
+	unsigned int want;
 	bool going = true;
 	__u64 done;
 
@@ -351,8 +352,8 @@ static void do_run(void)
 		going = more_to_queue();
 		if (!run.inflight)
 			continue;
-		if (!accepted(io_uring_submit_and_wait(
-			    &ring, room_for_batch() ? 0 : to_await())))
+		want = room_for_batch() ? 0 : to_await();
+		if (!accepted(io_uring_submit_and_wait(&ring, want)))
 			return;
 		/* One reading of the clock serves all that has completed. */
 		run.now = now_ns();
