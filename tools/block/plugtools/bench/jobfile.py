@@ -139,9 +139,10 @@ def showcmd(text, path, is_boxed):
         check=False, input=text, capture_output=True, timeout=SECONDS,
         encoding="utf-8", errors="surrogateescape")
     if done.returncode:
-        said = done.stderr.split("\nfio: job")[0].strip()
-        raise problem(f"fio does not take {path}: {said[:200]}; accepted: what "
-                      "fio takes, and variables that are set")
+        said = done.stderr.partition("\nfio: job")[0].strip()[:200]
+        raise problem(f"fio does not take {path}: "
+                      f"{'; '.join(said.splitlines())}; accepted: what fio "
+                      "takes, and variables that are set")
     for word in re.split(r"\s--(?=[a-z])", done.stdout.rstrip())[1:]:
         option, equals, value = word.partition("=")
         yield option.strip(), value.strip() if equals else None
