@@ -214,6 +214,8 @@ def test_variables(read, monkeypatch):
     refused(read, "[a]\nbs=${NOT_SET}", "variables that are set")
     monkeypatch.setenv("WHAT", "exec_prerun")
     refused(read, "[a]\n${WHAT}=x", "exec_prerun=x; accepted: only")
+    refused(read, "[a]\nflow=8 --exec_prerun=x", "exec_prerun=x; accepted")
+    refused(read, "[a]\nmem=shm --name=b --rw=write", "accepted: ")
 
 
 def test_what_changes_nothing(read):
@@ -227,7 +229,7 @@ def test_what_changes_nothing(read):
 
 
 def test_what_needs_no_sandbox(read):
-    read("""[a]\nbssplit=4k/60:8k/40\nmem_align=8k\nmem=shm\nsize=50%
+    read("""[a]\nbssplit=4k/:8k/40\nio_size=8*($pagesize)/2\nmem_align=8k\nmem=shm\nsize=50%
 random_distribution=zoned_abs:60/20G:30/100G:10/500g\nfilesize=8m
 [b]\nrandom_distribution=zipf:.5\nlockmem=1m\nzonemode=strided\nflow=8
 thinktime_blocks_type=issue\nbuffer_compress_percentage=50""")

@@ -13,7 +13,7 @@ from .fio import fio_command
 from .jobfile import NO_FIO
 from .sandbox import boxed
 
-CHECK_SECONDS = 20              # for fio to parse its options
+CHECK_SECONDS = 60              # for fio to parse its options
 COLOURS = {"warn": "warning", "error": "bad"}
 
 

@@ -19,7 +19,7 @@ from .workloads import Part, Workload
 READS = ("read", "randread")
 MIXES = ("rw", "readwrite", "randrw")
 WRITES = ("write", "randwrite") + MIXES
-SECONDS = 20                    # for fio to read it
+SECONDS = 60                    # for fio to read it
 NO_FIO = "fio is not installed (Debian: apt install fio)"
 
 # What is accepted of these, in either case.
@@ -54,8 +54,8 @@ REFUSED = """exec_prerun exec_postrun wait_for read_iolog write_iolog profile
     merge_blktrace_file ioscheduler directory opendir lockfile cgroup""".split()
 ONLY = "only what shapes the load; this may run programs, use other files, " \
     "or make runs differ"
-# A / that is not between numbers, as it is in 4k/60.
-MAYBE_A_FILE = re.compile(r"(?<![0-9a-z])/|/(?![0-9])|\.\.", re.IGNORECASE)
+# A / that is not between numbers, as it is in 4k/60, 4k/: and 8*($ncpus)/2.
+MAYBE_A_FILE = re.compile(r"(?<![0-9a-z)])/|/(?![0-9:$(]|$)|\.\.", re.I)
 # A limit of ours takes their place.
 RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min", "rate_process")
 
@@ -154,8 +154,9 @@ def jobs_of(sections, path, is_boxed):
     fio does not say where these begin, and then repeats all so far: so an
     empty job follows each.
     """
-    text = ""
+    text, names = "", {}
     for number, (section, lines) in enumerate(sections):
+        names[str(number)] = section
         text += "\n".join([
             # to fio any such name is for the jobs that follow
             "[global]" if section.startswith("global") else f"[{number}]",
@@ -171,7 +172,7 @@ def jobs_of(sections, path, is_boxed):
         if number == "end":
             common = options or common
         else:
-            jobs.append((sections[int(number)][0], common + options))
+            jobs.append((names.get(number, number), common + options))
     return jobs
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 
 from .. import VERSION
@@ -414,7 +415,7 @@ def main(words=None):
         code, text = 2, problem
     except PermissionError as problem:
         code, text = 1, f"{problem.filename}: {refusal(problem)}"
-    except (EnvironmentProblem, OSError) as problem:
+    except (EnvironmentProblem, OSError, subprocess.TimeoutExpired) as problem:
         code, text = 1, problem
     except Interrupted as problem:
         code, text = 130, f"interrupted by {problem}; no result was written"

@@ -7,7 +7,7 @@ import subprocess
 # there are none but --dev's, and the disk.
 WRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
         "--unshare-net", "--unshare-ipc", "--die-with-parent"]
-SECONDS = 20                    # for bwrap to begin
+SECONDS = 60                    # for bwrap to begin
 
 
 def works():
