@@ -359,8 +359,7 @@ def test_legs(host, tracing):
     host.head()
     host.remove("sys/block/nvme0c1n1/dev")
     host.put("sys/block/nvme0c0n1/dev", "259:0")
-    host.put("proc/diskstats", "259 3 nvme0n1 9 9\n"
-             " 259       4 nvme0c1n1 9 9")
+    host.put("proc/diskstats", "259 3 nvme0n1 9 9\n 259       4 nvme0c1n1 9 9")
     tracer = meter.Tracer({Disk("nvme0n1"): 100})
     assert tracing.filter() == "(dev == 271581184 || dev == 271581188)"
     tracer.take([line.replace("259,1", "259,4").replace("5555", "1234")

@@ -357,8 +357,7 @@ def test_disk_that_goes_meanwhile(host, stat):
             gone.append(host.remove(DEBUGFS + "block/nullb0"))
 
     done = stat("-c", "2", "nullb0", "nvme0n1", during=remove)
-    assert (done.code, done.err) == (
-        0, "plugstat: nullb0: the disk is gone\n")
+    assert (done.code, done.err) == (0, "plugstat: nullb0: the disk is gone\n")
     assert done.out.count("\nnvme0n1 ") == 2
     assert host.switch("nvme0n1") == "0"
 

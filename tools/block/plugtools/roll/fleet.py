@@ -102,8 +102,7 @@ class Fleet:
                 self.exceptions.append((host, name, found["why"]))
         for group in "idle", "already":
             if found[group]:
-                self.count(f"tried {mode}: {group}", host,
-                           len(found[group]))
+                self.count(f"tried {mode}: {group}", host, len(found[group]))
 
     def result(self, unusable):
         return {

@@ -78,8 +78,7 @@ def remove_instance(pid):
     with contextlib.suppress(NoTracing, OSError):
         for event in EVENTS:
             with contextlib.suppress(OSError):
-                write(f"{instance(pid)}/events/block/{event}/enable",
-                      "0")
+                write(f"{instance(pid)}/events/block/{event}/enable", "0")
         os.rmdir(instance(pid))
 
 

@@ -43,15 +43,10 @@ try without --keep puts back the mode that was set before.
 TRY = """\
 Compare a mode with the one that is set, under the live load.
 
-A live load drifts, and one measurement before and one after would show just
-that. So blocks of both modes take turns, and neighbours are compared in pairs.
-The guard trips if the change is beyond a limit and, with 99% confidence, no
-chance (more with several disks or limits); it needs three pairs at least.
-It limits a loss, so a mode that does neither harm nor good holds; --require
-asks for a gain, and that the 95% interval of each change is beyond it.
-Whatever the limits, it trips on a collapse: next to no I/O with MODE in two
-pairs (more with several disks). It has held if, at the end, the 95% interval
-of each change is within its limit, and known of 80% of the pairs.
+Blocks of both modes take turns, and neighbours are compared in pairs. The guard
+trips if the change is beyond a limit and, with 99% confidence, no chance, or if
+next to nothing is done with MODE. It has held if, at the end, the 95% interval
+of each change is within its limit; see plugroll(8).
 
   iops  reads and writes per second, counted before they merge
   mean  response time of requests, the hold in the plug included, of diskstats
@@ -235,8 +230,7 @@ def keep_tried(args, chosen, result):
     known = [*result["disks"], *result["already"]]
     found = keep_and_tell(args, {disk: legs for disk, legs in chosen.items()
                                  if disk.name in known})
-    return {"kept": True,
-            "changed": found["changed"] or bool(result["disks"])}
+    return {"kept": True, "changed": found["changed"] or bool(result["disks"])}
 
 
 def keep_and_tell(args, chosen, all_nvme=False):
@@ -271,8 +265,7 @@ def do_keep(args):
 def do_undo(args):
     done, problems = undo()
     if args.json:
-        print_json({"done": done, "problems": problems,
-                    "changed": bool(done)})
+        print_json({"done": done, "problems": problems, "changed": bool(done)})
     else:
         for line in done + problems or ["nothing was kept"]:
             say(line)

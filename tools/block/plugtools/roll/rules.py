@@ -249,8 +249,7 @@ def text_of(rules):
         return ""
     text = HEAD + "".join("# was %s %s %s=%s\n" % one for one in rules.was)
     for one in rules.kept:
-        text += "\n# keep %s %s=%s\n" % one + RULE % (
-            condition(one), one.mode)
+        text += "\n# keep %s %s=%s\n" % one + RULE % (condition(one), one.mode)
     return text + PATHS % {"run": apply_command()}
 
 

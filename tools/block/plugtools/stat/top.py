@@ -16,8 +16,7 @@ QUIT = (ord("q"), ord("Q"))
 
 def wider(cells, extra):
     """A line of the table, with the policy behind the disk's name."""
-    return line([cells[0], *extra, *cells[1:]],
-                (WIDTHS[0], 9, 9) + WIDTHS[1:])
+    return line([cells[0], *extra, *cells[1:]], (WIDTHS[0], 9, 9) + WIDTHS[1:])
 
 
 def force_of(name):
