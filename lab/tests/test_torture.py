@@ -236,6 +236,17 @@ def test_exit(lane, tmp_path, end, found):
     assert (tmp_path / "result.json").exists()
 
 
+def test_tap_tries_each(lane, capsys):
+    """With another guest if one dies; what was not tried is a failure."""
+    lane.args.tap = True
+    lane.given["lines"] = ["round 1 power 77 9", "end 1 pass 3"]
+    lane.run(0)
+    assert (lane.number, lane.tally.untried) == (2, ["mixed:nvme"])
+    with pytest.raises(SystemExit):
+        torture.tell_tap(lane.args, [lane])
+    assert "not ok 3 each was tried" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("reason", ("timeout: mute", "the kernel warned: x"))
 def test_a_guest_may_die(lane, reason):
     """That is found. The round that it died in was tried: the next goes on
@@ -260,6 +271,9 @@ def test_rounds(lane):
     assert len({seed for _, seed, _ in found}) == len(found)
     lane.number += 1                    # the next guest does others
     assert found != lane.rounds()
+    lane.args.tap = True                # one of each, and no more
+    lane.tally.untried = lane.items
+    assert sorted(item for item, _, _ in lane.rounds()) == sorted(lane.items)
     lane.args.round = 77
     assert lane.rounds() == [("power", 77, lane.slice)]
 

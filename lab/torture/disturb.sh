@@ -128,7 +128,7 @@ fuzz_knobs()
 	done
 	[ $# -gt 0 ] || return 0
 	rnd 1000000
-	knob_fuzz "$R" 2 "$@" >"$TMP/fuzz" 2>&1 || rc=$?
+	knob_fuzz "$R" 1 "$@" >"$TMP/fuzz" 2>&1 || rc=$?
 	[ $rc -le 1 ] || found "knob_fuzz: exit $rc: $(tail -n 1 "$TMP/fuzz")"
 	relay knob_fuzz <"$TMP/fuzz"
 	N=$((N + 1))

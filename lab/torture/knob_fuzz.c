@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TASKS = 24, MAX_KNOBS = 256, MAX_FOUND = 3, MAX_TEXT = 1 << 20, HCTXS = 4 };
+enum { TASKS = 12, MAX_KNOBS = 256, MAX_FOUND = 3, MAX_TEXT = 1 << 20, HCTXS = 4 };
 
 #define MODES	"always|never|seq-small|adaptive"
 #define BLOCK	"/sys/kernel/debug/block/%s/"
