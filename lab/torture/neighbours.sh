@@ -57,7 +57,7 @@ run_fio()
 	local group="$1" rc=0
 
 	shift
-	(in_cgroup "$group" fio "$@") >"$TMP/err.$group" 2>&1 || rc=$?
+	in_cgroup "$group" fio "$@" >"$TMP/err.$group" 2>&1 || rc=$?
 	echo "$rc" >"$TMP/rc.$group"
 }
 

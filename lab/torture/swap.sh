@@ -58,11 +58,11 @@ swap_to()
 	DISK=$1
 	mkswap "/dev/$1" >"$TMP/mkswap" 2>&1
 	swapon "/dev/$1" || { found "$1: cannot swap to it"; return 1; }
-	SWAP=/dev/$1
+	at_exit swap_off "/dev/$1"
 	before=$(swapped_out)
 	rm -f "$TMP/stop"
 	background change_modes "$1" "$2"
-	(in_cgroup torture swap_load "$SEED" "$2" $MIB) >"$TMP/swap" 2>&1 || rc=$?
+	in_cgroup torture swap_load "$SEED" "$2" $MIB >"$TMP/swap" 2>&1 || rc=$?
 	: >"$TMP/stop"
 	wait "$JOB"
 	JOBS=
@@ -70,25 +70,22 @@ swap_to()
 	[ $rc -le 1 ] || found "$1: swap_load: exit $rc"
 	did swapouts $(($(swapped_out) - before))
 	[ "$(swapped_out)" -gt "$before" ] || found "$1: nothing was swapped"
-	swapoff "$SWAP" || found "$1: swapoff"
-	SWAP=
+	swap_off "/dev/$1" || found "$1: swapoff"
 }
 
-end_swap()
+swap_off()
 {
-	[ -z "$SWAP" ] || swapoff "$SWAP"
+	! grep -q "^$1 " /proc/swaps || swapoff "$1"
 }
 
 [ $# -eq 2 ] || usage SEED SECONDS
 SEED=$1
-SWAP=
 rnd_seed "$SEED"
 [ -e /proc/swaps ] || skip "no swap (CONFIG_SWAP)"
 need_programs swap_load
 # shellcheck disable=SC2046 # a list
 set -- "$2" $(nvme_disks)
 make_cgroups memory torture
-at_exit end_swap
 echo $MAX >"$CGROUP/torture/memory.max" || found "cannot limit memory"
 if [ $# -gt 1 ]; then
 	prepare "$2"

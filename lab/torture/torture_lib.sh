@@ -184,14 +184,14 @@ make_cgroups()
 	done
 }
 
-# in_cgroup NAME COMMAND...: instead of this process
+# in_cgroup NAME COMMAND...: in a process of its own
 in_cgroup()
 {
-	local procs="$CGROUP/$1/cgroup.procs"
-
-	shift
-	# shellcheck disable=SC2016 # expanded by the new shell
-	exec sh -c 'echo $$ >"$0" && exec "$@"' "$procs" "$@"
+	(
+		echo 0 >"$CGROUP/$1/cgroup.procs" || exit
+		shift
+		exec "$@"
+	)
 }
 
 remove_cgroups()
