@@ -368,6 +368,7 @@ run_disturber()
 	sabotage_corrupt) often 10 overwrites write_over ;;
 	sabotage_hang) stop_loads ;;
 	sabotage_warn) warn ;;
+	*) found "there is no disturber '$1'" ;;
 	esac
 	: >"$TMP/undone.$1"
 }

@@ -235,6 +235,7 @@ run_load()
 	batch_sqpoll) passes batch_pass -q ;;
 	batch_polled) passes batch_pass -P ;;
 	nowait) passes batch_pass -N ;;
+	*) found "there is no load '$LOAD'" ;;
 	esac
 	did ios "$IOS"
 	did passes "$PASSES"

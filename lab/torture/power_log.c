@@ -366,6 +366,7 @@ struct entry {
 static struct {
 	const char *target, *fs;
 	const struct super *log;
+	const struct entry *first;
 	size_t size;			/* of the device */
 	char *image;			/* its contents at this point */
 	bool begun;
@@ -378,24 +379,11 @@ static enum { INTACT, WRITE, DATA, CORRUPT, LATE } broken;
 static const struct entry *held[MAX_HELD];
 static unsigned int nr_held;
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
 static const struct entry *next(const struct entry *entry)
 {
 	uint64_t sectors = entry->flags & DISCARD ? 0 : entry->sectors;
 
 	return (void *)((char *)entry + (1 + sectors) * replay.log->sector);
-}
-
-static const struct entry *first(void)
-{
-	return (void *)((char *)replay.log + replay.log->sector);
 }
 
 static void take_mark(const char *text)
@@ -548,7 +536,8 @@ static void open_log(const char *path)
 	if (replay.log->magic != 0x6a736677736872ull || replay.log->version != 1 ||
 	    replay.log->sector < SECTOR || replay.log->sector > BLOCK)
 		die("%s: no log of dm-log-writes, version 1", path);
-	for (i = 0, entry = first(); i < replay.log->entries; i++, entry = next(entry)) {
+	replay.first = (void *)((char *)replay.log + replay.log->sector);
+	for (i = 0, entry = replay.first; i < replay.log->entries; i++, entry = next(entry)) {
 		if (entry->flags & MARK)
 			replay.begun |= !strcmp(entry->mark, BEGIN);
 		replay.points += is_point(entry);
@@ -559,21 +548,21 @@ static void open_log(const char *path)
 }
 
 /* Every so many points, so that those left fit into the time that is left. */
-static double stride(double spent, double seconds, uint64_t left)
+static double stride(double spent, double seconds, double left)
 {
-	double each = spent / replay.checked;
-	double fit = each > 0 ? (seconds - spent) / each : left;
+	double fit = spent ? (seconds - spent) * replay.checked / spent : left;
 
 	return left / (fit < 1 ? 1 : fit > left ? left : fit);
 }
 
-static int replay_main(double seconds)
+static int replay_main(time_t seconds)
 {
 	static const char *const ways[] = { "", "write", "data", "corrupt", "flush" };
 	const char *way = getenv("BREAK") ?: "";
-	const struct entry *entry = first();
-	double begin = now(), at = 1;
+	const struct entry *entry = replay.first;
+	time_t begin = time(NULL);
 	uint64_t i, point = 0;
+	double at = 1;
 
 	for (i = 0; i < 5 && strcmp(way, ways[i]); i++)
 		;
@@ -584,10 +573,10 @@ static int replay_main(double seconds)
 	     i++, entry = next(entry)) {
 		take(entry);
 		if (!is_point(entry) || ++point < at ||
-		    (replay.checked && now() - begin > seconds))
+		    (replay.checked && time(NULL) - begin > seconds))
 			continue;
 		check(i);
-		at = point + stride(now() - begin, seconds, replay.points - point);
+		at = point + stride(time(NULL) - begin, seconds, replay.points - point);
 	}
 	if (replay.found < MAX_FOUND)
 		check(i);
@@ -612,7 +601,7 @@ int main(int argc, char **argv)
 		replay.fs = argv[5];
 		seed = strtoull(argv[6], NULL, 0);
 		open_log(argv[2]);
-		return replay_main(strtod(argv[7], NULL));
+		return replay_main(strtol(argv[7], NULL, 0));
 	}
 	fputs("usage: power_log write DM DIR SEED SECONDS\n"
 	      "       power_log replay LOG TARGET SECTORS ext4|xfs SEED SECONDS\n",

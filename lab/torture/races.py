@@ -60,7 +60,6 @@ class Ours:
     changed: frozenset
 
     def has(self, name):
-        """Whether the series had its hands in that function."""
         return name in self.new or name in self.changed
 
 
@@ -105,31 +104,30 @@ def parse_report(lines):
                 lines, stacks)
 
 
-def take_report(report, races):
-    """Adds what a report says to races; returns the lines of no race."""
-    race = parse_report([text for _, text in report]) if report else None
-    if not race:
-        return [line for line, _ in report]     # lockdep draws rules, too
-    races.append(race)
-    return []
-
-
 def split_console(console):
     """(races, the console without them): from rule to rule, title within."""
-    races, rest, report = [], [], None
+    races, rest, report = [], [], None      # report: lines since a rule
+
+    def end_report():
+        race = parse_report([STAMP.sub("", line) for line in report or []])
+        if race:
+            races.append(race)
+        else:
+            rest.extend(report or [])       # lockdep draws rules, too
+        return race
+
     for line in console.splitlines():
-        stamped = STAMP.match(line)
-        text = line[stamped.end():] if stamped else line
-        if stamped and re.fullmatch(r"={30,}", text.strip()):
-            left = take_report(report or [], races)
-            rest += left
-            # the rule that ends a race begins nothing
-            report = None if report and not left else []
-        elif report is not None and stamped:
-            report.append((line, text))
+        text = STAMP.sub("", line)
+        if text == line:
+            rest.append(line)               # not the kernel's
+        elif re.fullmatch(r"={30,}", text.strip()):
+            report = None if end_report() else []   # one that ends begins none
+        elif report is not None:
+            report.append(line)
         elif not text.startswith("kcsan: "):    # how it is configured
             rest.append(line)
-    return races, "\n".join(rest + take_report(report or [], races))
+    end_report()
+    return races, "\n".join(rest)
 
 
 def without_known_cycle(console):
@@ -150,7 +148,6 @@ def without_known(console):
 # --- which functions are the series' ---------------------------------------
 
 def git(tree, *args):
-    """What git prints."""
     return subprocess.run(["git", "-C", tree, *args], check=True, text=True,
                           errors="replace", stdout=subprocess.PIPE).stdout
 
