@@ -319,20 +319,6 @@ write_over()
 		oflag=direct seek=$((R * 8)) 2>/dev/null
 }
 
-# A load that does not go on
-stop_loads()
-{
-	sleep 2
-	killall -STOP fio plug_load
-}
-
-# What the kernel prints, although nobody warned
-warn()
-{
-	sleep 1
-	echo "<3>WARNING: sabotage" >/dev/kmsg
-}
-
 # --- one disturber, in the background --------------------------------------
 
 # run_disturber NAME SEED
@@ -366,8 +352,14 @@ run_disturber()
 	md_check) often 500 scrubs check_md ;;
 	bcache) often 500 cache_detaches detach_cache ;;
 	sabotage_corrupt) often 10 overwrites write_over ;;
-	sabotage_hang) stop_loads ;;
-	sabotage_warn) warn ;;
+	sabotage_hang)		# a load that does not go on
+		sleep 2
+		killall -STOP fio plug_load
+		;;
+	sabotage_warn)		# what the kernel prints, although nobody warned
+		sleep 1
+		echo "<3>WARNING: sabotage" >/dev/kmsg
+		;;
 	*) found "there is no disturber '$1'" ;;
 	esac
 	: >"$TMP/undone.$1"

@@ -158,14 +158,8 @@ END {
 	}
 	if (bads > 10)
 		print "bad and " bads - 10 " more"
-	print "waits " waits + 0
-	print "sleeps " sleeps + 0
-	print "stops " stops + 0
-	print "exits " exits + 0
-	print "preempts " preempts + 0
-	print "held " held + 0
-	print "most " most + 0
-	printf "first_us %.0f\n", first_us
-	printf "max_us %.0f\n", max_us
-	printf "mean_us %.0f\n", waits ? sum_us / waits : 0
+	printf "waits %d\nsleeps %d\nstops %d\nexits %d\n", waits, sleeps, stops, exits
+	printf "preempts %d\nheld %d\nmost %d\n", preempts, held, most
+	printf "first_us %.0f\nmax_us %.0f\nmean_us %.0f\n", first_us, max_us,
+	       waits ? sum_us / waits : 0
 }
