@@ -26,14 +26,19 @@ PRESET = {"scheduler": "mq-deadline", "iosched/read_expire": "777",
 FOUND = []
 
 
-def result(good, name, said=""):
+def result(good, name, why=""):
     FOUND.append(good)
-    print("".join(f"# {line}\n" for line in said.splitlines())
-          + f"{'ok' if good else 'not ok'} {len(FOUND)} {name}", flush=True)
+    if not good:
+        print("".join(f"# {line}\n" for line in why.splitlines()), end="")
+    print(f"{'ok' if good else 'not ok'} {len(FOUND)} {name}", flush=True)
 
 
 def setting(name):
-    return (DISK / "queue" / name).read_text()
+    """Those of an elevator are there as long as it is in use."""
+    try:
+        return (DISK / "queue" / name).read_text()
+    except OSError:
+        return "none"
 
 
 def settings():
