@@ -170,7 +170,7 @@ def table(found):
     return [*heads([one["workload"] for one in first[1]]),
             f"{first[0] + ', ns':21}" + "".join(
                 f"{one['ns_per_io']:11.1f}" for one in first[1]),
-            *(f"{name:21}" + "".join(f"{cell_text(one):>11}" for one in row)
+            *(f"{name:21}" + "".join(f" {cell_text(one):>10}" for one in row)
               for name, row in others), ""]
 
 
