@@ -94,16 +94,15 @@ def unit_tests(changed):
 
 
 def fill_in(chosen, since, changed, fresh):
-    """What commands want to be told."""
-    values = {"{since}": [since], "{tests}": unit_tests(changed),
-              "{fresh}": ["--fresh"] * fresh}
-    filled = {}
-    for name, group in chosen.items():
-        command = [word for part in group.command
-                   for word in values.get(part, [part])]
-        if values["{tests}"] or "{tests}" not in group.command:
-            filled[name] = group._replace(command=command)
-    return filled
+    """What commands want to be told; tests are for two groups, side by side."""
+    tests = unit_tests(changed)
+    values = {"{since}": [since], "{fresh}": ["--fresh"] * fresh,
+              "{tests}": tests[::2], "{more tests}": tests[1::2]}
+    return {name: group._replace(command=[
+        word for part in group.command for word in values.get(part, [part])])
+            for name, group in chosen.items()
+            if all(values.get(part, [part]) or part == "{fresh}"
+                   for part in group.command)}
 
 
 # --- what is known --------------------------------------------------------------
