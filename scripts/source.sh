@@ -85,7 +85,7 @@ pool() {
 	deb=$apt/${package}_${pinned}_$of.deb
 	url=$1/main/l/linux/${deb##*/}
 	step "download $url"
-	private_apt "$helper" download-file "$url" "$deb" "SHA256:$sha256" \
+	private_apt "$helper" download-file "$url" "$deb" "SHA256:${sha256:?is not in patches/$KVER/source}" \
 		>"$apt/log" 2>&1
 }
 

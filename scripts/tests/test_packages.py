@@ -64,3 +64,13 @@ def test_collected(tmp_path, monkeypatch):
     assert kept == [f"{tmp_path}/deb/linux-image-7.3-lean_2_amd64.deb"]
     assert sorted(path.name for path in (tmp_path / "deb").glob("*.deb")) == [
         "linux-image-7.3-lean-too_1_amd64.deb", "linux-image-7.3-lean_2_amd64.deb"]
+
+
+def test_where_rpmbuild_leaves_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel, "BUILD", str(tmp_path))
+    flavour = packages.Flavour("lean", "rpm")
+    made = flavour.out / "rpmbuild/RPMS/x86_64"
+    made.mkdir(parents=True)
+    for name in ("kernel-7.3-1.x86_64.rpm", "kernel-headers-7.3-1.x86_64.rpm"):
+        (made / name).touch()
+    assert flavour.built() == [made / "kernel-7.3-1.x86_64.rpm"]

@@ -49,12 +49,12 @@ class Archive:
         self.root, self.mirror = top / "root", top / "mirror"
         self.cache = self.root / "build/cache"
         self.mirror.mkdir()
-        self.pin("0" * 64)
+        self.pin("sha256", "0" * 64)
 
-    def pin(self, sha256):
-        """The series is for packages with this sum."""
+    def pin(self, name, sha256):
+        """The series is for the package with this sum."""
         write(self.root / "patches/7.3/source",
-              f"suites=none\npinned={PINNED}\nsha256={sha256}\nconfig_sha256_arm64={sha256}\n")
+              f"suites=none\npinned={PINNED}\n{name}={sha256}\n")
 
     def deb(self, where, member="linux-source-7.3.tar.xz", package=PACKAGE, of="all"):
         """A package like Debian's, in a directory of the mirror; the series is for it."""
@@ -66,7 +66,8 @@ class Archive:
         path.parent.mkdir(parents=True)
         subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree, path],
                        stdout=subprocess.DEVNULL, check=True)
-        self.pin(hashlib.sha256(path.read_bytes()).hexdigest())
+        self.pin("sha256" if of == "all" else f"config_sha256_{of}",
+                 hashlib.sha256(path.read_bytes()).hexdigest())
 
     def source(self, *args, **env):
         """source.sh, with this mirror."""
@@ -103,7 +104,7 @@ def test_the_pool_has_what_no_suite_lists(archive, args, of, package, member, ke
 def test_another_package_of_that_name(archive):
     """A wrong sum is refused, and nothing is kept."""
     archive.deb("debian/pool")
-    archive.pin("0" * 64)
+    archive.pin("sha256", "0" * 64)
     status, text = archive.source()
     assert status == 1, text
     for word in ("download none", f"pool file://{archive.mirror}", "KSRC"):

@@ -137,6 +137,16 @@ def test_refuses_other_stick(machine):
     assert machine.mounts == [f"ro,{disks.OPTIONS}"], "another stick was writable"
 
 
+def test_protects_a_stick_that_cannot_be_written(machine, monkeypatch):
+    machine.disk("sda", sda2="plug_policy-1")
+    machine.write("content/sda2/plug-policy.id", "plug_policy-1\n")
+    monkeypatch.setattr(disks, "run", lambda *args: machine.run(*args) and not any(
+        "remount" in arg for arg in args))
+    assert not machine.settled(machine.root / "mnt")
+    assert ("sda2", False) in machine.calls
+    assert machine.read_only == {"sda", "sda2"} and not machine.stick
+
+
 # --- talk --------------------------------------------------------------------
 
 @pytest.fixture(name="typist")
