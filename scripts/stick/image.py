@@ -34,7 +34,7 @@ kernel.VARIANTS.setdefault(NAME, (
 PROGRAMS = {"busybox": "busybox-static", "fio": "fio", "perf": "linux-perf",
             "zstd": "zstd", "sfdisk": "fdisk", "mkfs.vfat": "dosfstools",
             "fsck.vfat": "dosfstools", "mcopy": "mtools", "mmd": "mtools"}
-EMPTY = ["dev/", "mnt/", "proc/", "sys/", "tmp/"]
+EMPTY = ["dev", "mnt", "proc", "sys", "tmp"]
 SECTOR = 512
 MIB = 1 << 20
 
@@ -78,31 +78,19 @@ def contents():
     files.update({path: path for path in found})
     files.update({f"/bin/{os.path.basename(path)}": path for path in programs})
     for top, paths in ((HERE, HERE.glob("booted/*.py")),
-                       (TOOLS, [TOOLS / "plugbench", TOOLS / "plugbench.schema.json", *TOOLS.glob("plugtools/**/*.py")])):
+                       (TOOLS, [*TOOLS.glob("plugbench*"), *TOOLS.glob("plugtools/**/*.py")])):
         files.update({f"/stick/{path.relative_to(top)}": str(path) for path in paths})
     return {**files, "/bin/busybox": program("busybox"), "/init": f"{HERE}/init"}
 
 
-def parents(paths):
-    """All directories that files need, outermost first."""
-    return sorted({str(one) for path in paths for one in Path(path.lstrip("/")).parents
-                   if str(one) != "."} | {path.rstrip("/") for path in paths if path[-1] == "/"})
-
-
-def archive(files, links, texts):
-    """A cpio archive. files: {path there: path here}; links: {path: target};
-    texts: {path: bytes}"""
-    entry = guest.boot.cpio_entry
-    yield from (entry(path, stat.S_IFDIR | 0o755)
-                for path in parents([*files, *links, *texts, *EMPTY]))
-    for path, source in sorted(files.items()):
-        mode = os.stat(source).st_mode & 0o755 | 0o644
-        yield entry(path, stat.S_IFREG | mode, Path(source).read_bytes())
-    yield from (entry(path, stat.S_IFLNK | 0o777, target.encode())
+def archive(files, links):
+    """A cpio archive. files: {path there: path here}; links: {path: target}"""
+    boot = guest.boot
+    yield from (boot.cpio_entry(path, stat.S_IFDIR | 0o755) for path in EMPTY)
+    yield from (boot.cpio_file(here, there) for there, here in sorted(files.items()))
+    yield from (boot.cpio_entry(path, stat.S_IFLNK | 0o777, target.encode())
                 for path, target in sorted(links.items()))
-    yield from (entry(path, stat.S_IFREG | 0o644, data)
-                for path, data in sorted(texts.items()))
-    yield entry("TRAILER!!!", 0)
+    yield boot.cpio_entry("TRAILER!!!", 0)
 
 
 def identity(files):
@@ -113,30 +101,19 @@ def identity(files):
     return digest.hexdigest()
 
 
-def compress(chunks, path):
-    """Through zstd into a file."""
-    with subprocess.Popen([program("zstd"), "-q", "-f", "-T0", LEVEL, "-o", path],
-                          stdin=subprocess.PIPE, start_new_session=True) as process:
-        try:
-            for chunk in chunks:
-                process.stdin.write(chunk)
-            process.stdin.close()
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
-        raise StickError("zstd failed")
-
-
 def initramfs(files, number, path):
-    """All that the stick runs. number: the name of this very image"""
-    applets = run("busybox", "--list").split()
-    links = {f"/bin/{name}": "busybox" for name in applets if f"/bin/{name}" not in files}
+    """All that the stick runs. number: a file with the name of this very image"""
+    scratch = path.parent
     # What the kernel was built from, for the records
-    commit = kernel.quiet(["git", "-C", kernel.TREE, "describe", "--always", "--dirty",
-                           "--tags"], "git describe")
-    compress(archive(files, links, {"/stick/id": number.encode(),
-                                    "/stick/commit": commit.encode()}), path)
+    commit = scratch / "commit"
+    commit.write_text(kernel.quiet(["git", "-C", kernel.TREE, "describe", "--always", "--dirty",
+                                    "--tags"], "git describe"), encoding="ascii")
+    files = {**files, "/stick/id": number, "/stick/commit": commit}
+    links = {f"/bin/{name}": "busybox" for name in run("busybox", "--list").split()
+             if f"/bin/{name}" not in files}
+    with open(scratch / "cpio", "wb") as out:
+        out.writelines(archive(files, links))
+    run("zstd", "-q", "-f", "-T0", LEVEL, "-o", path, scratch / "cpio")
 
 
 # --- the image -------------------------------------------------------------
@@ -159,8 +136,8 @@ def file_system(path, label, number, start, size, files):
     """A FAT32 in a partition, with {path there: path here}."""
     run("mkfs.vfat", f"--offset={start // SECTOR}", "-F", 32, "-s", 1, "-h", start // SECTOR,
         "-n", label, "-i", number, path, size // 1024)
-    for directory in parents(files):
-        run("mmd", "-i", f"{path}@@{start}", f"::/{directory}")
+    for directory in sorted({one for there in files for one in Path(there).parents[:-1]}):
+        run("mmd", "-i", f"{path}@@{start}", f"::{directory}")
     for there, here in files.items():
         run("mcopy", "-i", f"{path}@@{start}", here, f"::{there}")
 
@@ -195,7 +172,7 @@ def build(path):
         files = contents()
         digest = identity(files)
         number.write_text(f"plug_policy-{digest[:16]}\n", encoding="ascii")
-        initramfs(files, number.read_text(encoding="ascii"), initrd)
+        initramfs(files, number, initrd)
         write_image(image, initrd, number, digest)
         image.replace(path)
 
