@@ -4,12 +4,10 @@ import hashlib
 import os
 import re
 import subprocess
-import tempfile
-import unittest
 
 import pytest
 
-from scripts import kernel
+from scripts import ROOT
 
 PACKAGE = "linux-source-7.3"
 PINNED = "7.3.4-1~test"
@@ -18,27 +16,18 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 def write(path, text, mode=0o644):
     """A file and its directories."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as out:
-        out.write(text)
-    os.chmod(path, mode)
-
-
-def read(*parts):
-    """A file's text."""
-    with open(os.path.join(*parts), encoding="utf-8") as text:
-        return text.read()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
 
 
 def run(script, *args, **env):
     """(exit status, what it printed)"""
-    ours = ("KSRC", "KVER", "SETUP")
-    env = {**{name: value for name, value in os.environ.items()
-              if name not in ours}, **env}
-    done = subprocess.run(
-        ["sh", os.path.join(kernel.ROOT, "scripts", script), *args], env=env,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL, text=True, check=False)
+    kept = {name: value for name, value in os.environ.items()
+            if name not in ("KSRC", "KVER", "SETUP")}
+    done = subprocess.run(["sh", f"{ROOT}/scripts/{script}", *args], env={**kept, **env},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True, check=False)
     return done.returncode, done.stdout
 
 
@@ -134,99 +123,81 @@ def test_what_source_refuses(archive, args, env, accepted):
     assert status == 1 and accepted in text
 
 
-class Setup(unittest.TestCase):
-    """Programs in place of apt's, which write down how they are called."""
+class Apt:
+    """Programs in place of apt's, which write down how they are called"""
 
-    def setUp(self):
-        top = tempfile.TemporaryDirectory()
-        self.addCleanup(top.cleanup)
-        self.bin = os.path.join(top.name, "bin")
-        self.log = os.path.join(top.name, "log")
+    def __init__(self, top):
+        self.bin, self.log = top / "bin", top / "log"
         self.program("dpkg-query", "exit 1")
         self.program("id", "echo 0")
 
     def program(self, name, text):
-        """One of them."""
-        write(os.path.join(self.bin, name), "#!/bin/sh\n%s\n" % text, 0o755)
+        write(self.bin / name, f"#!/bin/sh\n{text}\n", 0o755)
 
-    def apt(self, plan):
-        """apt-get, which would do this."""
-        self.program("apt-get", 'echo "$*" >>%s\ncase "$*" in *--simulate*)\n'
-                     "cat <<'END'\n%s\nEND\nesac" % (self.log, plan))
+    def plans(self, plan):
+        """apt-get would do this: lines of shell."""
+        self.program("apt-get", f'echo "$*" >>{self.log}\ncase "$*" in *--simulate*)\n{plan}\n'
+                     ";; esac")
 
-    def apt_with_pins(self, package, source, plan):
-        """apt-get that plans this where a package's source may be upgraded;
-        "pinned" there tells whether it is held.
+    def plans_with_pins(self, package, source, version, plan):
+        """The same, where a package's source is installed and may be upgraded; "pinned"
+        there tells whether it is held."""
+        self.program("dpkg-query", f'case "$*" in *source:Package*{package}*)\n'
+                     f"echo '{source} {version}' ;;\n*) exit 1 ;; esac")
+        self.plans("pins=${*##*Dir::Etc::Preferences=}\n"
+                   f"pinned() {{ grep -qs '^Pin: version {version}' \"${{pins%% *}}\"; }}\n{plan}")
 
-        source: its name and version that are installed.
-        """
-        self.program("dpkg-query", 'case "$*" in *source:Package*%s*)\n'
-                     "echo '%s' ;;\n*) exit 1 ;; esac" % (package, source))
-        self.program("apt-get", r"""echo "$*" >>%s
-pins=${*##*Dir::Etc::Preferences=}
-pinned() { grep -qs '^Pin: version %s' "${pins%%%% *}"; }
-case "$*" in *--simulate*)
-%s ;; esac""" % (self.log, source.split()[1], plan))
+    def setup(self, *args, **env):
+        """(exit status, what setup.sh says, how it called apt-get)"""
+        status, text = run("setup.sh", *args, PATH=f"{self.bin}:{os.environ['PATH']}", **env)
+        return status, text, self.log.read_text() if self.log.exists() else ""
 
-    def setup(self, **env):
-        """setup.sh, and how it called apt-get."""
-        path = self.bin + ":" + os.environ["PATH"]
-        status, text = run("setup.sh", PATH=path, **env)
-        calls = read(self.log) if os.path.exists(self.log) else ""
-        return status, text, calls
 
-    def test_it_says_what_it_installs(self):
-        """All of it, before it does."""
-        self.apt("Inst fio (3.33 Debian)\nInst libfoo (1 Debian)\nConf fio")
-        status, text, calls = self.setup()
-        self.assertEqual(status, 0, text)
-        self.assertRegex(text, r"missing: .*\bfio\b")
-        self.assertIn("with what they need: fio libfoo", text)
-        self.assertIn("--yes --no-install-recommends install", calls)
+@pytest.fixture(name="apt")
+def make_apt(tmp_path):
+    return Apt(tmp_path)
 
-    def test_nothing_is_upgraded_or_removed(self):
-        """Such a plan is refused, and named."""
-        for plan in ("Inst libc6 [2.36-9] (2.36-10 Debian)",
-                     "Remv busybox [1.35]"):
-            self.apt("Inst fio (3.33 Debian)\n" + plan)
-            status, text, calls = self.setup()
-            self.assertEqual(status, 1, text)
-            self.assertIn(plan.split()[1], text)
-            self.assertNotIn("--yes", calls)
 
-    def test_what_goes_with_the_installed_release(self):
-        """Before it refuses, it asks for what needs no upgrade."""
-        self.apt_with_pins(
-            "libudev1", "systemd 252.38", "echo 'Inst udev (252 Debian)'\n"
-            "pinned || echo 'Inst libudev1 [252.38] (252.39 Debian)'")
-        status, text, calls = self.setup()
-        self.assertEqual(status, 0, text)
-        self.assertIn("--yes", calls)
-        self.assertNotIn("libudev1", text)
+def test_it_says_what_it_installs(apt):
+    """All of it, before it does."""
+    apt.plans("echo 'Inst fio (3.33 Debian)'; echo 'Inst libfoo (1 Debian)'; echo Conf fio")
+    status, text, calls = apt.setup()
+    assert status == 0, text
+    assert re.search(r"missing: .*\bfio\b", text)
+    assert "with what they need: fio libfoo" in text
+    assert "--yes --no-install-recommends install" in calls
 
-    def test_no_plan_without_an_upgrade(self):
-        """It says what would be upgraded, not that nothing can be done."""
-        self.apt_with_pins(
-            "perl", "perl 5.36-2", "if pinned; then exit 100; fi\n"
-            "echo 'Inst perl [5.36-2] (5.36-4 Debian)'")
-        status, text, calls = self.setup()
-        self.assertEqual(status, 1, text)
-        self.assertIn("which is for you to decide: perl", text)
-        self.assertNotIn("--yes", calls)
 
-    def test_what_is_refused(self):
-        """Nothing is looked for, and it says what is accepted."""
-        self.apt("")
-        for env, args in ({"SETUP": "No"}, ()), ({}, ("tree", "everything")):
-            status, text = run("setup.sh", *args, **env, PATH=self.bin + ":"
-                               + os.environ["PATH"])
-            self.assertEqual(status, 1, text)
-            self.assertRegex(text, "accepted: (yes, no|all, kernel)")
-        self.assertFalse(os.path.exists(self.log))
+@pytest.mark.parametrize("plan", ["Inst libc6 [2.36-9] (2.36-10 Debian)", "Remv busybox [1.35]"])
+def test_nothing_is_upgraded_or_removed(apt, plan):
+    """Such a plan is refused, and named."""
+    apt.plans(f"echo 'Inst fio (3.33 Debian)'; echo '{plan}'")
+    status, text, calls = apt.setup()
+    assert status == 1 and plan.split()[1] in text and "--yes" not in calls
 
-    def test_no_means_no(self):
-        """SETUP=no calls nothing and names all."""
-        self.apt("")
-        status, text, calls = self.setup(SETUP="no")
-        self.assertEqual((status, calls), (1, ""), text)
-        self.assertIn("fio", text)
+
+def test_what_goes_with_the_installed_release(apt):
+    """Before it refuses, it asks for what needs no upgrade."""
+    apt.plans_with_pins("libudev1", "systemd", "252.38", "echo 'Inst udev (252 Debian)'\n"
+                        "pinned || echo 'Inst libudev1 [252.38] (252.39 Debian)'")
+    status, text, calls = apt.setup()
+    assert status == 0 and "--yes" in calls and "libudev1" not in text, text
+
+
+def test_no_plan_without_an_upgrade(apt):
+    """It says what would be upgraded, not that nothing can be done."""
+    apt.plans_with_pins("perl", "perl", "5.36-2", "if pinned; then exit 100; fi\n"
+                        "echo 'Inst perl [5.36-2] (5.36-4 Debian)'")
+    status, text, calls = apt.setup()
+    assert status == 1 and "which is for you to decide: perl" in text and "--yes" not in calls
+
+
+@pytest.mark.parametrize("args, env, words", [
+    ([], {"SETUP": "No"}, "accepted: yes, no"),
+    (["tree", "everything"], {}, "accepted: all, kernel"),
+    ([], {"SETUP": "no"}, "fio")])
+def test_nothing_is_called(apt, args, env, words):
+    """What is refused says what is accepted, and SETUP=no names all."""
+    apt.plans("")
+    status, text, calls = apt.setup(*args, **env)
+    assert (status, calls) == (1, "") and words in text
