@@ -255,7 +255,8 @@ def cmd_onto(args):
     bad = 0
     with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="onto-") as tmp:
         clone = new_repository(Path(tmp) / "linux", "mails")
-        start = fill(clone, hash_files(clone, onto, git.changed(BASE_REF, MADE)), f"files of {onto}")
+        files = hash_files(clone, onto, git.changed(BASE_REF, MADE))
+        start = fill(clone, files, f"files of {onto}")
         for what, why in try_stacks(clone, start, stacks(out, used_sections(git))):
             say(f"{'no' if why else 'ok'}  {what}" + (f": {why}" if why else ""))
             bad += bool(why)
