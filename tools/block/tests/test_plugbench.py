@@ -34,8 +34,8 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
     (["--budget", "5 m"], "with s, m or h, as 5m"),
     (["--iops", "x"], "a whole number from 1"),
     (["--fail-below", "0.9"], "needs --compare"),
-    (["--compare", "x.json", "--fail-below", "2"],
-     "a ratio above 0 and up to 1"),
+    *((["--compare", "x.json", "--fail-below", text],
+       "a ratio above 0 and up to 1") for text in ("2", "0.00", "0.97x")),
     (["--compare", "none.json"], "none.json"),
     (["--jobfile", "x", "--workloads", "rand4k-s32"],
      "either --jobfile or --workloads"),
@@ -326,6 +326,7 @@ def test_verbose(machine):
 
 def test_markdown(machine):
     """For a mail: with --show it is all that is printed."""
+    machine.put("sys/class/nvme/nvme0/model", "Fake | SSD")
     machine.bench("--policies", "always,never", "--repeat", "5")
     got, out, err = machine.run("--show", "plugbench-nvme0n1.json",
                                 "--markdown")
@@ -333,7 +334,7 @@ def test_markdown(machine):
     assert out.startswith("**No difference: IOPS within 2%"), out
     assert "\n| workload | mode | IOPS | p50 |" in out
     assert "\n| rand4k-s32 | never | +0.0% (" in out
-    assert "\n- Disk: Fake SSD, firmware 1.0, 1.1 GB\n" in out
+    assert "\n- Disk: Fake \\| SSD, firmware 1.0, 1.1 GB\n" in out
 
 
 @pytest.mark.parametrize("forbid", ["", "1"])
