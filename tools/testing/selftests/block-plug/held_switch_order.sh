@@ -92,33 +92,26 @@ flipped()
 	expect_order plug_load $FLIPPED_IOS
 }
 
+turn()
+{
+	check "$1: $2, then $3" switched "$@"
+}
+
 each_switch()
 {
-	#                         from      to        groups
-	check "$1: always, then never" \
-		switched "$1"     always    never     12
-	check "$1: always, then seq-small" \
-		switched "$1"     always    seq-small 32
-	check "$1: always, then adaptive" \
-		switched "$1"     always    adaptive  32
-	check "$1: never, then always" \
-		switched "$1"     never     always    20
-	check "$1: never, then seq-small" \
-		switched "$1"     never     seq-small 8 8 4
-	check "$1: never, then adaptive" \
-		switched "$1"     never     adaptive  5 5 5 5
-	check "$1: seq-small, then always" \
-		switched "$1"     seq-small always    8 8 16
-	check "$1: seq-small, then never" \
-		switched "$1"     seq-small never     8 4
-	check "$1: seq-small, then adaptive" \
-		switched "$1"     seq-small adaptive  8 8 5 5 5 1
-	check "$1: adaptive, then always" \
-		switched "$1"     adaptive  always    5 5 5 17
-	check "$1: adaptive, then never" \
-		switched "$1"     adaptive  never     5 5 2
-	check "$1: adaptive, then seq-small" \
-		switched "$1"     adaptive  seq-small 5 5 5 8 8 1
+	#    disk from      to        groups
+	turn "$1" always    never     12
+	turn "$1" always    seq-small 32
+	turn "$1" always    adaptive  32
+	turn "$1" never     always    20
+	turn "$1" never     seq-small 8 8 4
+	turn "$1" never     adaptive  5 5 5 5
+	turn "$1" seq-small always    8 8 16
+	turn "$1" seq-small never     8 4
+	turn "$1" seq-small adaptive  8 8 5 5 5 1
+	turn "$1" adaptive  always    5 5 5 17
+	turn "$1" adaptive  never     5 5 2
+	turn "$1" adaptive  seq-small 5 5 5 8 8 1
 	check "$1: always and never flip" flipped "$1" always never
 	check "$1: adaptive and never flip" flipped "$1" adaptive never
 }

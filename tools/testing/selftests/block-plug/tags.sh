@@ -104,7 +104,7 @@ remove_map()
 	dmsetup remove $MAP --noudevsync 2>/dev/null
 }
 
-# Each request has a clone, which takes its tag alone, since kyber limits writes;
+# Each request has a clone, which takes its tag alone, since the scheduler limits writes;
 # the I/Os of the plug take theirs in batches. A few I/Os may merge. Disks of dm
 # do not know NOWAIT, without which io_uring submits from its workers.
 below_mpath()
@@ -112,8 +112,7 @@ below_mpath()
 	local path dm=
 
 	null_create bp0 || return
-	modprobe -q kyber-iosched 2>/dev/null
-	set_attr /sys/block/bp0/queue/scheduler kyber || return
+	set_attr /sys/block/bp0/queue/scheduler mq-deadline || return
 	at_exit remove_map
 	echo "0 $(cat /sys/block/bp0/size) multipath 2 queue_mode mq 0 1 1" \
 		"round-robin 0 1 1 /dev/bp0 1000" |

@@ -27,6 +27,11 @@ counts()
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($6 * N))
 }
 
+pair()
+{
+	check "$1 and $2, $3: $4 and $5 requests, groups: $6" counts "$@"
+}
+
 # Where nothing merges, the count is exact.
 expect_requests()
 {
@@ -62,47 +67,27 @@ NVME=${NVME%% *}
 [ -z "$NVME" ] || prepare "$NVME"
 
 check "groups for two disks" mixed_groups bp0 bp1 $N
-#                                    mode A    mode B    access A  B groups
-check "always and always, random" \
-	counts			     always    always    rand  16 16 "$MIXED"
-check "always and always, sequential" \
-	counts			     always    always    seq    1  1 "$MIXED"
-check "never and always, random: one is held" \
-	counts			     never     always    rand  16 16 1
-check "never and always, sequential: one merges" \
-	counts			     never     always    seq   16  1 1
-check "always and never, random: one is held" \
-	counts			     always    never     rand  16 16 1
-check "always and never, sequential: one merges" \
-	counts			     always    never     seq    1 16 1
-check "seq-small and always, random: held" \
-	counts			     seq-small always    rand  16 16 "$MIXED"
-check "seq-small and always, sequential: both merge" \
-	counts			     seq-small always    seq    1  1 "$MIXED"
-check "always and seq-small, random: held" \
-	counts			     always    seq-small rand  16 16 "$MIXED"
-check "seq-small and seq-small, sequential: both merge" \
-	counts			     seq-small seq-small seq    1  1 "$MIXED"
-check "never and seq-small, random: groups of 8" \
-	counts			     never     seq-small rand  16 16 2
-check "never and seq-small, sequential: one merges" \
-	counts			     never     seq-small seq   16  1 1
-check "adaptive and always, random: held" \
-	counts			     adaptive  always    rand  16 16 "$MIXED"
-check "always and adaptive, sequential: both merge" \
-	counts			     always    adaptive  seq    1  1 "$MIXED"
-check "adaptive and adaptive, sequential: both merge" \
-	counts			     adaptive  adaptive  seq    1  1 "$MIXED"
-check "adaptive and seq-small, random: held" \
-	counts			     adaptive  seq-small rand  16 16 "$MIXED"
-check "seq-small and adaptive, sequential: both merge" \
-	counts			     seq-small adaptive  seq    1  1 "$MIXED"
-check "never and adaptive, random: one is held" \
-	counts			     never     adaptive  rand  16 16 1
-check "adaptive and never, sequential: one merges" \
-	counts			     adaptive  never     seq    1 16 1
-check "never and never, sequential: none is held" \
-	counts			     never     never     seq   16 16 0
+#    mode A    mode B    access A  B groups
+pair always    always    rand  16 16 "$MIXED"
+pair always    always    seq    1  1 "$MIXED"
+pair never     always    rand  16 16 1
+pair never     always    seq   16  1 1
+pair always    never     rand  16 16 1
+pair always    never     seq    1 16 1
+pair seq-small always    rand  16 16 "$MIXED"
+pair seq-small always    seq    1  1 "$MIXED"
+pair always    seq-small rand  16 16 "$MIXED"
+pair seq-small seq-small seq    1  1 "$MIXED"
+pair never     seq-small rand  16 16 2
+pair never     seq-small seq   16  1 1
+pair adaptive  always    rand  16 16 "$MIXED"
+pair always    adaptive  seq    1  1 "$MIXED"
+pair adaptive  adaptive  seq    1  1 "$MIXED"
+pair adaptive  seq-small rand  16 16 "$MIXED"
+pair seq-small adaptive  seq    1  1 "$MIXED"
+pair never     adaptive  rand  16 16 1
+pair adaptive  never     seq    1 16 1
+pair never     never     seq   16 16 0
 for mode in always never seq-small adaptive; do
 	check "$mode and always: data is right" verifies $mode
 done
