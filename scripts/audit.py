@@ -44,8 +44,10 @@ def run(variant, tests, **how):
     """{test: lines} of what the tests have said on a kernel."""
     out = str(OUT / f"{variant}-{len(tests)}")
     selftest.install(kernel.TREE, out)
-    result = selftest.run(variant, out, [f"{test}.sh" for test in tests], counts="1",
-                          name=f"audit, {variant}", **how)
+    with common.clock(lambda seconds: f"# {len(tests)} tests on the {variant} kernel, "
+                      f"{seconds:.0f} s"):
+        result = selftest.run(variant, out, [f"{test}.sh" for test in tests],
+                              counts="1", name=f"audit, {variant}", **how)
     if result.exit_code is None:
         raise guest.GuestError(f"audit, {variant}: {result.reason}; see {result.log}")
     said, _ = selftest.by_test(result.lines)
@@ -130,11 +132,7 @@ def compare_waits(report, said):
 
 def both(tests, **how):
     """What the tests said on both kernels."""
-    said = {}
-    for name in KERNELS:
-        print(f"audit: {len(tests)} tests on the {name} kernel", file=sys.stderr)
-        said[name] = run(name, tests, **how)
-    return said
+    return {name: run(name, tests, **how) for name in KERNELS}
 
 
 def audit(waits):
