@@ -44,10 +44,8 @@ def run(variant, tests, **how):
     """{test: lines} of what the tests have said on a kernel."""
     out = str(OUT / f"{variant}-{len(tests)}")
     selftest.install(kernel.TREE, out)
-    with common.clock(lambda seconds: f"# {len(tests)} tests on the {variant} kernel, "
-                      f"{seconds:.0f} s"):
-        result = selftest.run(variant, out, [f"{test}.sh" for test in tests],
-                              counts="1", name=f"audit, {variant}", **how)
+    result = selftest.run(variant, out, [f"{test}.sh" for test in tests], counts="1",
+                          **how)
     if result.exit_code is None:
         raise guest.GuestError(f"audit, {variant}: {result.reason}; see {result.log}")
     said, _ = selftest.by_test(result.lines)

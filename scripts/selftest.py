@@ -41,6 +41,7 @@ chmod 755 /usr/bin/perl
 """
 # How it begins to speak of a test, and how it ends.
 HEAD = "selftests: block-plug: "
+END = re.compile(r"(not )?ok \d+ " + HEAD)
 
 
 def made_by(out):
@@ -140,11 +141,15 @@ def arguments(variant, tests):
 def run(variant, out, tests, counts="", **how):
     """Boot with a job that runs the tests; the boot.Result."""
     disk = "" if variant == kernel.UML else "/dev/nvme0n1"
-    return guest.run(
-        variant, job=JOB % (disk, counts, arguments(variant, tests)),
-        files=(os.path.join(out, "install") + ":/kselftest", *programs()),
-        **{"name": "selftests", **settings(variant, out),
-           "timeout": BOOT + limit(variant), **how})
+    ended = []
+    with common.clock(lambda seconds: "# " + common.how_far(
+            "kselftests, " + variant, len(ended), len(tests), "tests", seconds)):
+        return guest.run(
+            variant, job=JOB % (disk, counts, arguments(variant, tests)),
+            files=(os.path.join(out, "install") + ":/kselftest", *programs()),
+            on_line=lambda line: ended.append(line) if END.match(line) else None,
+            **{"name": "selftests", **settings(variant, out),
+               "timeout": BOOT + limit(variant), **how})
 
 
 def report_test(report, test, lines, status, end):
