@@ -79,7 +79,7 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("laboratory", 180, "kernel", KERNEL + GUEST + "lab/ssd_model tools/block",
      "the model SSD, and plugbench, in guests",
      module("scripts.checks.laboratory")),
-    ("roll-out", 150, "kernel", KERNEL + GUEST + "tools/block/plug[rt]*",
+    ("roll-out", 150, "kernel", KERNEL + GUEST + "tools/block/plug[rst]*",
      "plugroll's guard, under a live load",
      module("scripts.roll_test", "--only", "load")),
     ("loads", 60, "kernel", KERNEL + GUEST, "some software that others wrote",
