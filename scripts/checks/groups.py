@@ -157,6 +157,7 @@ QUICK = {
 
 # Tests that read what they do not name.
 READ = {
+    "lab/tests/test_sim.py": "block/blk-plug-adaptive.[ch] lab/sim/plugsim lab/ssd_model/media*",
     "scripts/tests/test_paths.py": ".",
     "scripts/tests/test_selftest_libraries.py": SUITE + "patches",
     "tools/block/tests/test_install.py": "tools/block",
