@@ -17,12 +17,12 @@ import os
 
 from lab.bench import lab
 from lab.bench.cell_records import per
+from lab.bench.cells import MODES
 from lab.qemu import guest
 from plugtools.report.tables import aligned
 from scripts import ROOT, common, kernel
 
 OUT = os.path.join(kernel.BUILD, "run")
-ALL_MODES = ["always", "never", "seq-small", "adaptive"]
 # {name: (access, block size, I/Os to count, I/Os to time)}
 WORKLOADS = {"rand4k": ("rand", "4k", 6400, 64000),
              "seq4k": ("seq", "4k", 6400, 64000),
@@ -44,11 +44,11 @@ class RunError(Exception):
 
 def parse_modes(text):
     """The modes to show, in the order given, without repeats."""
-    modes = list(dict.fromkeys(text.split())) or ALL_MODES
-    unknown = [mode for mode in modes if mode not in ALL_MODES]
+    modes = list(dict.fromkeys(text.split())) or MODES
+    unknown = [mode for mode in modes if mode not in MODES]
     if unknown:
         raise RunError(f"MODES: '{unknown[0]}' is none of: "
-                       f"{', '.join(ALL_MODES)}")
+                       f"{', '.join(MODES)}")
     return modes
 
 

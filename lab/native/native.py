@@ -19,6 +19,7 @@ import statistics
 import sys
 
 from lab.bench import lab
+from lab.bench.cells import MODES
 from lab.native import native_build, native_loads, native_rounds, native_uml
 from lab.native.native_rounds import Cell
 from plugtools.report import intervals
@@ -42,7 +43,6 @@ other CPU that a lock or a cache line could come from."""
 
 BASE, SERIES = "unpatched", "patched"
 REFERENCE = Cell(BASE)
-MODES = ["always", "never", "seq-small", "adaptive"]
 
 RUNS = 15
 PATIENCE = 120              # seconds that it waits for quiet, all in all

@@ -257,7 +257,7 @@ def test_run():
 
 
 @pytest.mark.parametrize("text, modes", [
-    ("", run_modes.ALL_MODES), ("never always never", ["never", "always"])])
+    ("", cells.MODES), ("never always never", ["never", "always"])])
 def test_modes(text, modes):
     assert run_modes.parse_modes(text) == modes
     with pytest.raises(run_modes.RunError, match="'x' is none of"):
