@@ -29,7 +29,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -44,7 +43,6 @@ from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest,
 TREE = kernel.TREE + "-each-commit"
 OUT = os.path.join(kernel.BUILD, "each-commit")
 PROVEN = os.path.join(OUT, "proven.json")
-RESULT = os.path.join(OUT, "result.json")
 
 # name: (compiler, are the options on)
 CONFIGS = {
@@ -307,58 +305,28 @@ def outcome(find):
 
 
 def run(series, checks, fresh):
-    """All checks; [{"commit", "subject", "check", "found", "seconds"}]."""
-    proven, results, last = {} if fresh else known(), [], None
+    """All checks, in TAP."""
+    report, proven, last = tap.Report(), {} if fresh else known(), None
     for sha, check, name, find in checks:
         subject = git("log", "-1", "--format=%s", sha)
         if sha != last:
-            print("each-commit: %d/%d %s" % (series.commits.index(sha) + 1,
-                                             len(series.commits), subject))
+            print(f"# {series.commits.index(sha) + 1}/{len(series.commits)} {subject}",
+                  flush=True)
         last, start = sha, time.monotonic()
         found = [] if name in proven else outcome(find)
-        seconds = round(time.monotonic() - start)
-        print("  %s %s" % (check, "FAILED" if found else "passed earlier"
-                           if name in proven else "ok, %d s" % seconds),
-              *("\n    " + line.replace("\n", "\n    ") for line in found),
-              flush=True)
+        took = "passed earlier" if name in proven else f"{time.monotonic() - start:.0f} s"
+        report.check(not found, f"{check}, {took}: {sha[:12]} {subject}", "\n".join(found))
         if not found and name not in proven:
-            proven[name] = "%s: %s" % (check, subject)
+            proven[name] = f"{check}: {subject}"
             common.write_json(PROVEN, proven)   # now: we may be interrupted
-        results.append({"commit": sha, "subject": subject, "check": check,
-                        "found": found, "seconds": seconds})
-        common.write_json(RESULT, {"base": series.base, "tip": series.tip,
-                                   "complete": len(results) == len(checks),
-                                   "results": results})
-    return results
+    if not checks:
+        report.skip("each-commit", "no commit has changed")
+    report.exit()
 
 
-def report(results):
-    """The same in TAP."""
-    said = tap.Report()
-    for one in results:
-        said.check(not one["found"], f"{one['subject']}: {one['check']}")
-    if not results:
-        said.skip("each-commit", "no mail has changed")
-    said.exit()
-
-
-def conclude(results):
-    """Says which commits failed; the exit status."""
-    failed = [one for one in results if one["found"]]
-    for one in failed:
-        print("FAILED %s %s: %s" % (one["commit"][:12], one["subject"],
-                                    one["check"]))
-    print("%d checks passed, %d failed; took %d s" % (
-        len(results) - len(failed), len(failed),
-        sum(one["seconds"] for one in results)))
-    return 1 if failed or not results else 0
-
-
-def parse(args):
-    """The command line."""
+def main():
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog="Results are in build/each-commit/"
-        "result.json.", formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="append",
                         choices=[*CONFIGS, "doc", "cocci", "html"],
                         help="make this check only; may be given several times")
@@ -366,24 +334,15 @@ def parse(args):
                         help="check base..COMMIT instead of base..series")
     parser.add_argument("--since", metavar="COMMIT", default="",
                         help="only what has changed since")
-    parser.add_argument("--tap", action="store_true", help="print results in TAP")
     parser.add_argument("--fresh", action="store_true",
                         help="do not believe what has passed earlier")
-    return parser.parse_args(args)
-
-
-def main():
-    """Command line."""
-    args = parse(sys.argv[1:])
+    args = parser.parse_args()
     os.makedirs(OUT, exist_ok=True)
     with common.program("each-commit", kernel.BuildError,
                         advice="; run it again to go on"), \
             alone("each-commit"):
         series = Series(args.tip)
-        results = run(series, plan(series, args.check, args.since), args.fresh)
-    if args.tap:
-        report(results)
-    sys.exit(conclude(results))
+        run(series, plan(series, args.check, args.since), args.fresh)
 
 
 if __name__ == "__main__":

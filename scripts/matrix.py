@@ -16,14 +16,13 @@ import os
 import sys
 import time
 
-from scripts.checks import c_style
+from scripts.checks import c_style, tap
 from scripts import common
 from scripts import kernel
 from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment, git,
                      own_objects)
 
 OUT = os.path.join(kernel.BUILD, "matrix")
-RESULT = os.path.join(OUT, "result.json")
 
 # What ARCH=hexagon takes from the host, of which nothing here depends on it.
 HEXAGON = ("ARCH=hexagon", "LD=ld", "AR=ar", "NM=nm", "OBJCOPY=objcopy")
@@ -146,56 +145,24 @@ class Row:
                 for name, where in self.undefined.items() if name in defined]
 
 
-def tell(row):
-    """What was found of a row."""
-    print("matrix: %s: %s, %d s" % (row.name, "FAILED" if row.found else "ok",
-                                    row.seconds), flush=True)
-    for line in row.found:
-        print("  " + line.replace("\n", "\n    "), flush=True)
-
-
-def conclude(rows, start):
-    """Table, result.json, the exit status."""
-    print("%-15s %-8s %5s  %s" % ("configuration", "result", "s", "what"))
-    for row in rows:
-        print("%-15s %-8s %5d  %s" % (row.name, "FAILED" if row.found else "ok",
-                                      row.seconds, row.about))
-    failed = [row for row in rows if row.found]
-    seconds = round(time.monotonic() - start)
-    common.write_json(RESULT, {
-        "commit": git("rev-parse", "HEAD"),
-        "seconds": seconds, "failed": len(failed),
-        "configurations": [{
-            "name": row.name, "what": row.about, "seconds": row.seconds,
-            "found": row.found} for row in rows]})
-    print("%d configurations passed, %d failed; took %d s"
-          % (len(rows) - len(failed), len(failed), seconds))
-    return 1 if failed or not rows else 0
-
-
 def run(names, link):
-    """Compile these; the exit status."""
-    start = time.monotonic()
-    series = Series("HEAD")
+    """Compile these; results in TAP."""
+    report, series = tap.Report(), Series("HEAD")
     rows = [Row(name, series) for name in names]
-    for number, row in enumerate(rows):
-        print("matrix: %d/%d %s: %s" % (number + 1, len(rows), row.name,
-                                        row.about), flush=True)
+    for row in rows:
+        print(f"# {row.name}: {row.about}", flush=True)
         row.run(link and row.name in LINKED)
-        tell(row)
+        report.check(not row.found, f"{row.name}, {row.seconds} s: {row.about}",
+                     "\n".join(row.found))
     for row in rows:
         lines = row.missing(rows)
-        row.found += lines
-        if lines:
-            tell(row)
-    return conclude(rows, start)
+        report.check(not lines, f"{row.name} misses no symbol of another", "\n".join(lines))
+    report.exit()
 
 
 def parse(args):
-    """The command line."""
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog="Configurations: " + " ".join(ROWS)
-        + "\nResults are in build/matrix/result.json.",
+        description=__doc__, epilog="Configurations: " + " ".join(ROWS),
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="CONFIGURATION",
                         help="compile these only")
@@ -204,18 +171,16 @@ def parse(args):
     args = parser.parse_args(args)
     for name in args.names:
         if name not in ROWS:
-            parser.error("no configuration '%s'; there are: %s"
-                         % (name, " ".join(ROWS)))
+            parser.error(f"no configuration '{name}'; there are: {' '.join(ROWS)}")
     return args
 
 
 def main():
-    """Command line."""
     args = parse(sys.argv[1:])
     os.makedirs(OUT, exist_ok=True)
     with common.program("matrix", kernel.BuildError,
                         advice="; run it again"), alone("matrix"):
-        sys.exit(run(args.names or list(ROWS), args.link))
+        run(args.names or list(ROWS), args.link)
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ def of_change(group, **changed):
 
 GROUPS["each-commit"] = of_change(Group(
     300, "tree", KERNEL, "commits that changed compile, options on and off",
-    module("scripts.each_commit", "--tap", "{fresh}")))
+    module("scripts.each_commit", "{fresh}")))
 
 # What make quick runs: of most no more than changed.
 QUICK = {

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each_commit.py and matrix.py conclude from what tools print."""
-import json
 import subprocess
 import time
 from types import SimpleNamespace
@@ -114,7 +113,6 @@ def listed(tmp_path, monkeypatch):
     """What git ls-tree lists."""
     rows = ["100644 blob 1\tblock", "100644 blob 2\tDocumentation"]
     monkeypatch.setattr(each_commit, "PROVEN", str(tmp_path / "proven.json"))
-    monkeypatch.setattr(each_commit, "RESULT", str(tmp_path / "result.json"))
     monkeypatch.setattr(each_commit, "git", lambda *args: "\n".join(rows))
     return rows
 
@@ -128,34 +126,43 @@ def finds(what):
     return find
 
 
-def run_one(what, fresh=False):
-    return each_commit.run(SERIES, [("one", "doc", "key", finds(what))], fresh)[0]["found"]
+@pytest.fixture(name="run")
+def runner(rows, capsys):
+    """(exit status, what is said) of one check, or of no one."""
+    def run(*checks, fresh=False):
+        with pytest.raises(SystemExit) as end:
+            each_commit.run(SERIES, [("one", "doc", "key", finds(what)) for what in checks], fresh)
+        return end.value.code, capsys.readouterr().out
+    del rows
+    return run
 
 
-def test_passed_is_remembered(rows):
+def test_passed_is_remembered(run):
     """By the next run, too, unless that wants to know it anew."""
-    del rows
-    assert run_one([]) == []
-    assert run_one(AssertionError()) == []
-    assert run_one(["bad"], fresh=True) == ["bad"]
+    assert run([])[0] == 0
+    code, said = run(AssertionError())
+    assert code == 0 and "ok 1 doc, passed earlier: one" in said
+    assert run(["bad"], fresh=True)[0] == 1
 
 
-def test_failed_is_not_remembered(rows):
+def test_failed_is_not_remembered(run):
     """Neither for what was found, nor for what could not be asked."""
-    del rows
-    assert run_one(["bad"]) == ["bad"]
-    assert run_one(kernel.BuildError("no make")) == ["no make"]
-    assert run_one([]) == []
+    code, said = run(["bad"])
+    assert code == 1 and "# bad\nnot ok 1 doc, 0 s: one" in said
+    assert "# no make\nnot ok" in run(kernel.BuildError("no make"))[1]
+    assert run([])[0] == 0
+
+
+def test_nothing_to_check(run):
+    assert "ok 1 each-commit # SKIP" in run()[1]
 
 
 def test_interrupted_run(rows):
-    """What had passed until then is kept, and the result is not whole."""
+    """What had passed until then is kept."""
     with pytest.raises(KeyboardInterrupt):
         each_commit.run(SERIES, [("one", "doc", "first", finds([])),
                                  ("one", "html", "second", finds(KeyboardInterrupt()))], False)
     assert each_commit.known() == {"first": "doc: " + "\n".join(rows)}
-    with open(each_commit.RESULT, encoding="utf-8") as text:
-        assert not json.load(text)["complete"]
 
 
 def test_key(rows):
@@ -238,18 +245,6 @@ def test_beyond_base(monkeypatch):
     monkeypatch.setattr(each_commit, "go", lambda sha: None)
     assert each_commit.beyond_base(lambda names: said[" ".join(names)], SERIES) == [
         "a.c: x", "a.c: y"]
-
-
-GOOD = {"commit": "1" * 40, "subject": "s", "check": "doc", "found": [], "seconds": 1}
-
-
-@pytest.mark.parametrize("results, code, text", [
-    ([GOOD], 0, "1 checks passed, 0 failed"),
-    ([GOOD, {**GOOD, "found": ["x"]}], 1, "FAILED 111111111111 s"), ([], 1, "0 checks passed")])
-def test_conclusion(results, code, text, capsys):
-    """A failure is named, and is the exit status; so is no check."""
-    assert each_commit.conclude(results) == code
-    assert text in capsys.readouterr().out
 
 
 # --- matrix.py --------------------------------------------------------------------
