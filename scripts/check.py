@@ -198,7 +198,6 @@ class Runner:
         self.running = {}
 
     def run_group(self, name):
-        """One group, from start to count."""
         start, group = time.monotonic(), self.chosen[name]
         before = key(group)
         with subprocess.Popen(
@@ -221,12 +220,10 @@ class Runner:
                   flush=True)
 
     def state(self, seconds):
-        """For the clock."""
         names = " and ".join(list(self.running)) or "nothing"
         return f"check: running {names}, {seconds:.0f} s"
 
     def run(self):
-        """All groups."""
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
             jobs = [pool.submit(self.run_group, name) for name in self.chosen]
             try:
@@ -246,7 +243,6 @@ def has_failed(found):
 
 
 def count(found):
-    """The words for some results."""
     of = collections.Counter(status for *_, status in found)
     return f"{of['pass']} passed, {of['fail']} failed, {of['skip']} skipped"
 
@@ -299,7 +295,6 @@ def plan(args):
 
 
 def main():
-    """All of it; the last line counts."""
     args = parse()
     start = time.monotonic()
     chosen = plan(args)

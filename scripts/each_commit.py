@@ -67,7 +67,6 @@ def go(sha):
 # --- compilers ----------------------------------------------------------------
 
 class Compiler(Config):
-    """One configuration, built by one compiler in one output directory."""
 
     def __init__(self, name, series):
         cc, self.on = CONFIGS[name]
@@ -104,7 +103,6 @@ class Compiler(Config):
             return set(json.load(text))
 
     def find(self, sha):
-        """What is wrong with a commit."""
         known = self.base_symbols()
         go(sha)
         undefined = self.compile()
@@ -147,7 +145,6 @@ def without_numbers(line):
 
 
 def doc(names):
-    """What kernel-doc says of files."""
     return c_style.kernel_doc(TREE, names, TREE).splitlines()
 
 
@@ -239,7 +236,6 @@ def blobs(text, there):
 
 
 def changed_commits(series, since):
-    """Those that --since names."""
     path = env.shown(env.PATCHES / "series")
     before = dict(reversed(row.split()[2:]) for row in touches.git(
         "ls-tree", "-r", since + ":patches"))
@@ -288,7 +284,6 @@ def key(series, sha, check, *more):
 
 
 def known():
-    """{key: what has passed}"""
     try:
         with open(PROVEN, encoding="utf-8") as text:
             return json.load(text)

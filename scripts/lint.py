@@ -43,7 +43,6 @@ class Lint:
                               f"{name}, {len(files)} files", text)
 
     def shell(self):
-        """All scripts, also those without a suffix."""
         scripts = [name for name in self.files
                    if name.endswith(".sh") or "." not in os.path.basename(name)
                    and (ROOT / name).read_bytes().startswith(b"#!/bin/sh")]

@@ -75,7 +75,6 @@ FOREIGN = ("preempt-none",)
 
 
 class Row:
-    """One configuration."""
 
     def __init__(self, name, series):
         self.name = name
@@ -87,7 +86,6 @@ class Row:
         self.defined, self.undefined = set(), {}
 
     def config(self, tree, what):
-        """Its configuration of a tree."""
         text = dict.fromkeys(self.series.options(), "y")
         text.update({"KUNIT": "n", **self.options})
         more = WIDER if self.name == "cgroup" else ""
@@ -96,7 +94,6 @@ class Row:
                       own_objects(self.series.files), self.cc, self.args)
 
     def wanted(self, base):
-        """The options that must be taken."""
         ours = self.series.options()
         if base:
             return {name: value for name, value in self.options.items()

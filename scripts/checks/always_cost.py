@@ -111,7 +111,6 @@ def within(got, goal, of):
 
 
 def compare(report, name, found):
-    """One workload's results, and its record."""
     base, batching, patched = (found[one][name] for one in KERNELS)
     report.check(within(patched, LIMIT, batching),
                  "always costs %.4f of 'batching', %s"
@@ -129,7 +128,6 @@ def compare(report, name, found):
 
 
 def main():
-    """Build, measure side by side, compare."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     ).parse_args()

@@ -33,7 +33,6 @@ TOOLS = os.path.join(kernel.ROOT, "tools/block")
 
 
 def model_files(variant):
-    """The modules and their test, for a guest."""
     return guest.into("/modules", *kernel.model(variant)) + guest.into(
         "", os.path.join(kernel.MODEL, "test.sh"), guest.TAP)
 
@@ -56,7 +55,6 @@ def python_files():
 
 
 def plugbench_files(_variant):
-    """plugbench, what it needs, and its test, for a guest."""
     return (*python_files(), *guest.into(
         "", os.path.join(BENCH, "plugbench_guest.py"),
         *(os.path.join(TOOLS, name) for name in (
@@ -64,7 +62,6 @@ def plugbench_files(_variant):
 
 
 def disk():
-    """An empty file for the emulated disk."""
     os.makedirs(OUT, exist_ok=True)
     path = os.path.join(OUT, "disk.img")
     with open(path, "wb"):
@@ -88,16 +85,14 @@ DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
 
 
 def boot_one(name, variant, command, files, how):
-    """One guest; its boot.Result."""
     return guest.run(
         variant, os.path.join(OUT, name.replace(", ", "-").replace(" ", "-")),
         command + "\n", files=files(variant), name=name, mem=1536,
-        timeout=1500 if variant == "debug" else 600,
+        timeout=600,    # of silence
         **{"disks": (disk(),), **how})
 
 
 def note(report, name, result):
-    """The guest's results as ours."""
     results = tap.results(result.lines)
     for test, status in results:
         report.take("%s: %s" % (name, test), status, "see %s" % result.log,
@@ -107,7 +102,6 @@ def note(report, name, result):
 
 
 def main():
-    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--debug", action="store_true",
                         help="the model on the kernel with KASAN and lockdep")

@@ -78,7 +78,6 @@ def same(ours, theirs):
 
 
 def compare(report, directory, off, base):
-    """The objects of one directory."""
     ours = set(objects(off, directory))
     theirs = set(objects(base, directory))
     differing = sorted(ours ^ theirs) + sorted(
@@ -90,7 +89,6 @@ def compare(report, directory, off, base):
 
 
 def main():
-    """Build both, compare."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     ).parse_args()

@@ -32,7 +32,6 @@ class Report:
         return good
 
     def skip(self, name, reason):
-        """A test that could not be run, and why."""
         self._line(True, name, " # SKIP " + reason)
 
     def take(self, name, status, reason, details=""):
@@ -73,7 +72,6 @@ def parse(line):
 
 
 def results(lines):
-    """What parse() finds in lines."""
     return [result for result in map(parse, lines) if result]
 
 

@@ -106,7 +106,6 @@ def named_in_python(text, where):
 
 
 def named_in_shell(text):
-    """But for those in comments."""
     for word in WORD.findall(re.sub(r"^\s*#.*", "", text, flags=re.M)):
         yield from with_name(word)
 
@@ -166,7 +165,6 @@ class Touches:
         return path in self.programs or matches(path, self.words)
 
     def files(self):
-        """Those that there are."""
         return [path for path in files() if path in self]
 
     def key(self, *more):
