@@ -253,7 +253,7 @@ def is_cached(run, **rows):
 
 
 ROW = {"a": groups.Group(1, None, "room !room/other.c", "about", [
-    "sh", "-c", "echo ran >>../ran; echo ok 1 x; echo ok 2 y \\# SKIP z", "lib/unused.py"])}
+    "sh", "-c", "echo ran >>../ran; echo ok 1 busy; echo ok 2 y \\# SKIP z", "lib/unused.py"])}
 
 
 def test_cached(run, repo, monkeypatch):
