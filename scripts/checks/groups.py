@@ -98,6 +98,17 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("scripts.lint", "sparse")),
 )}
 
+
+def of_change(group, **changed):
+    """A group that is told the commit from which on we have changed things."""
+    return group._replace(command=[*group.command, "--since", "{since}"],
+                          **changed)
+
+
+GROUPS["each-commit"] = of_change(Group(
+    300, "tree", KERNEL, "commits that changed compile, options on and off",
+    module("scripts.each_commit", "{fresh}")))
+
 # The other kernel that the series is for, too: that it builds, and the tests of
 # the policy and of tags.
 OTHER = "6.12"
@@ -108,12 +119,10 @@ OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_learns",
 
 
 def of_other(name, seconds, *more, **changed):
-    """A group, for the other kernel, which shares mails with the first."""
+    """A group, for the other kernel."""
     group = GROUPS[name]
-    mine = group.touches.replace("KVER", OTHER)
     return group._replace(
         seconds=seconds, about=f"{group.about}, Linux {OTHER}",
-        touches=mine + " " + group.touches.replace("KVER", env.FIRST),
         command=[*group.command, *more], kver=OTHER)._replace(**changed)
 
 
@@ -128,16 +137,6 @@ if kernel.KVER != OTHER:
     for last in "lines", "tags", "style", "mails", "sparse":
         GROUPS[last] = GROUPS.pop(last)
 
-
-def of_change(group, **changed):
-    """A group that is told the commit from which on we have changed things."""
-    return group._replace(command=[*group.command, "--since", "{since}"],
-                          **changed)
-
-
-GROUPS["each-commit"] = of_change(Group(
-    300, "tree", KERNEL, "commits that changed compile, options on and off",
-    module("scripts.each_commit", "{fresh}")))
 
 # What make quick runs: of most no more than changed.
 QUICK = {
@@ -171,9 +170,11 @@ def preparation(group):
 
 
 def touches(group):
-    """A group's, with those of its preparation, and this table."""
+    """A group's, with those of its preparation, and this table. Another kernel
+    shares mails with the first."""
     words = [word for command in (
         group.command, *(PREPARE[name] for name in preparation(group)))
              for word in command]
-    return Touches(words, group.touches.replace("KVER", group.kver)
-                   + " scripts/checks/groups.py")
+    return Touches(words, " ".join(
+        [*(group.touches.replace("KVER", kver) for kver in (group.kver, env.FIRST)),
+         "scripts/checks/groups.py"]))
