@@ -25,9 +25,9 @@ from lab.qemu import guest
 from scripts import kernel
 from lab.bench import lab
 from scripts.checks import tap
-from scripts.series.blktests_mails import commit_all, export, load, new_repository, write
+from scripts.series.blktests_mails import commit_all, export, load, write
 from scripts.series.env import BUILD, remove, say, step
-from scripts.series.git import AUTHOR, Failure
+from scripts.series.git import AUTHOR, Failure, new_repository
 
 
 OUT = BUILD / "series-blktests"
@@ -66,7 +66,7 @@ def apply(checkout, box, top):
     """A copy of the checkout with the mails applied."""
     shutil.copytree(checkout, top, symlinks=True,
                     ignore=shutil.ignore_patterns(".git", "results"))
-    git = new_repository(top)
+    git = new_repository(top, "tests")
     git("update-ref", "HEAD", commit_all(git, "blktests", None, AUTHOR))
     git("am", "-q", *box)
     step(f"git am of {len(box)} mails on {checkout}")

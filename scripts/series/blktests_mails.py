@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from .env import BUILD, ROOT, remove, shown, step
-from .git import Git, clean_env, ident_env, run_git, split_ident
+from .git import ident_env, new_repository, split_ident
 from .mail import check_output, check_signatures
 
 TESTS = ROOT / "patches/blktests"
@@ -106,18 +106,12 @@ def add_files(top, mail):
 
 def commit_all(git, text, parent, ident):
     git("add", "-A", "-f")
-    return git.commit(git("write-tree").strip(), text, parent, ident)
-
-
-def new_repository(top):
-    top.mkdir(parents=True, exist_ok=True)
-    run_git(["init", "-q", "-b", "tests", top], clean_env())
-    return Git(top)
+    return git.commit(git.get("write-tree"), text, parent, ident)
 
 
 def format_mails(top, mails, ident, out):
     """A commit for each mail, on nothing, and the mails that git makes of these."""
-    git = new_repository(top)
+    git = new_repository(top, "tests")
     start = tip = commit_all(git, "nothing", None, ident)
     for mail in mails:
         add_files(top, mail)
