@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-from scripts.common import locked
+from scripts.common import clock, locked
 from scripts.series import env
 from scripts.series.env import shown
 from scripts.series.git import Failure, encode
@@ -55,7 +55,8 @@ def stop(_signal, _frame):
 def main(argv=None):
     args = arguments(argv)
     try:
-        with locked(env.BUILD / ".series.lock"):
+        with locked(env.BUILD / ".series.lock"), \
+                clock(lambda seconds: f"series {args.command}: {int(seconds)} s"):
             args.run(args)
     except Failure as error:
         print(encode(f"series.py {args.command}: {error}").decode("utf-8", "replace"),
