@@ -548,7 +548,8 @@ class Patience:
         self.begin = self.heard = self.now()
 
     def now(self):
-        with contextlib.suppress(FileNotFoundError):    # it has ended
+        # it, or one of its threads, has ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             self.waited = max(self.waited, waited_for_cpu(self.process.pid))
         return time.monotonic() - self.waited
 
