@@ -38,9 +38,9 @@ def host(hosts, monkeypatch):
 
 
 @pytest.fixture
-def machine(tmp_path):
+def machine(hosts):
     """One with a disk and a fake of fio, for plugbench."""
-    return benchtree.Machine(tmp_path)
+    return benchtree.Machine(tempfile.mkdtemp(dir=hosts))
 
 
 @pytest.fixture
