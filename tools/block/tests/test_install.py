@@ -24,8 +24,8 @@ def need(name):
     return path
 
 
-def make(target, **variables):
-    subprocess.run(["make", "-s", "-C", TOOLS, target,
+def make(target, where=TOOLS, **variables):
+    subprocess.run(["make", "-s", "-C", where, target,
                     *map("=".join, variables.items())], check=True)
 
 
@@ -187,9 +187,9 @@ def test_texts_are_of_the_installed(staged):
     assert files(staged.root) == []
 
 
-def test_source_of_the_package(tmp_path):
+def test_source_of_the_package(there, tmp_path):
     """It is the same each time, whatever the umask, and has what the packages
-    are built by."""
+    are built by; what it installs is what is installed from here."""
     made = []
     for umask in 0o022, 0o077:
         old = os.umask(umask)
@@ -203,6 +203,13 @@ def test_source_of_the_package(tmp_path):
     for name in "debian/rules", "plug-policy-tools.spec", "COPYING":
         assert f"\n{path.name[:-7]}/{name}\n" in "\n" + names
     assert "/tests/" not in names
+    said("tar", "-C", tmp_path, "-xf", path)
+    make("install", tmp_path / path.name[:-7] / "tools/block",
+         PREFIX=str(tmp_path / "prefix"))
+    ours, theirs = ({path.relative_to(root) for path in files(root)
+                     if "__pycache__" not in path.parts}
+                    for root in (there, tmp_path / "prefix"))
+    assert ours == theirs
 
 
 def test_versions():
