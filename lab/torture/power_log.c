@@ -318,11 +318,11 @@ static bool files_are_right(void)
 		int writer = i / SLOTS, slot = i % SLOTS;
 		const struct slot *is = &slots[writer][slot];
 		int fd = open(path_of(writer, slot), O_RDONLY);
-		bool right = (slot < APPENDED ? file_is_right :
-			      slot < BLOCKS ? appended_is_right :
-			      block_is_right)(writer, slot, is, fd);
+		bool right;
 
 		must(fd < 0 && errno != ENOENT ? -1 : 0, path_of(writer, slot));
+		right = (slot < APPENDED ? file_is_right : slot < BLOCKS ?
+			 appended_is_right : block_is_right)(writer, slot, is, fd);
 		close(fd);
 		if (right)
 			continue;
