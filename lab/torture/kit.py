@@ -14,8 +14,7 @@ ROOT = Path(OUT) / "root"
 
 # What a kind that needs it skips without: Debian's package of it
 PROGRAMS = {
-    "chrt": "util-linux", "mdadm": "mdadm", "dmsetup": "dmsetup",
-    "make-bcache": "bcache-tools",
+    "mdadm": "mdadm", "dmsetup": "dmsetup", "make-bcache": "bcache-tools",
     "mkfs.ext4": "e2fsprogs", "e2fsck": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "xfs_repair": "xfsprogs", "xfs_db": "xfsprogs", "xfs_io": "xfsprogs",
 }

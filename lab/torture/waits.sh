@@ -30,6 +30,7 @@ LOADS=$(labels waits.sh run_load)
 # One burst is longer than any submission, so that a request that waits for the
 # hog is told from one that waits for the rest of its plug.
 BUSY_US=4000
+IDLE_US=3000
 
 # One read beside a plug's worth of copies.
 COPIES=63
@@ -115,26 +116,17 @@ stopped()
 	wait "$JOB"
 }
 
-# A real-time task that computes for BUSY_US, sleeps for as long, and so on: each
-# time it wakes up it interrupts a task in whatever that is doing.
-exec_hog()
-{
-	# shellcheck disable=SC2086 # a command
-	exec chrt -f 50 $PIN fio --name=hog --thread --ioengine=cpuio \
-		--cpuload=50 --cpuchunks=$BUSY_US --time_based --runtime=1h \
-		>"$TMP/hog" 2>&1
-}
-
 # On one CPU, which the hog takes away again and again.
 beside_hog()
 {
 	local rc=0
 
 	PIN="taskset $((1 << CPU))"
-	background exec_hog
+	# shellcheck disable=SC2086 # a command
+	background $PIN hog $BUSY_US $IDLE_US
 	"$@" || rc=$?
 	PIN=
-	kill "$JOB" || found "waits: no hog: $(cat "$TMP/hog")"
+	kill "$JOB" || found "waits: there is no hog any more"
 	wait "$JOB" 2>/dev/null
 	return $rc
 }
@@ -273,7 +265,7 @@ deadline "$2"
 IOS=2048
 need_null_blk
 need_trace
-need_program chrt
+need_program hog
 need_program submit_list
 [ -z "$MISSING" ] || skip "$MISSING"
 make_disks || skip "cannot create the disks"
