@@ -3,6 +3,7 @@
 """Run the kselftests in a guest: installed as from a bare kernel tree, on an
 emulated NVMe disk that they may destroy."""
 import argparse
+import functools
 import glob
 import os
 import re
@@ -138,8 +139,9 @@ def arguments(variant, tests):
                     + ["-o %d" % limit(variant)])
 
 
-def run(variant, out, tests, counts="", **how):
-    """Boot with a job that runs the tests; the boot.Result."""
+def run(variant, out, tests, counts="", where="", **how):
+    """Boot with a job that runs the tests; the boot.Result. where: what is
+    installed in out may serve several guests, each of which has a place."""
     disk = "" if variant == kernel.UML else "/dev/nvme0n1"
     ended = []
     with common.clock(lambda seconds: "# " + common.how_far(
@@ -148,8 +150,19 @@ def run(variant, out, tests, counts="", **how):
             variant, job=JOB % (disk, counts, arguments(variant, tests)),
             files=(os.path.join(out, "install") + ":/kselftest", *programs()),
             on_line=lambda line: ended.append(line) if END.match(line) else None,
-            **{"name": "selftests", **settings(variant, out),
+            **{"name": "selftests", **settings(variant, where or out),
                "timeout": BOOT + limit(variant), **how})
+
+
+def run_all(variant, out, tests):
+    """The boot.Results of one guest, or of two that are processes, each of
+    which has one CPU."""
+    if variant != kernel.UML:
+        return [run(variant, out, tests)]
+    halves = [tests[number::2] for number in range(min(2, len(tests)))]
+    return list(guest.together({
+        number: functools.partial(run, variant, out, half, where=f"{out}/{number}")
+        for number, half in enumerate(halves)}).values())
 
 
 def report_test(report, test, lines, status, end):
@@ -258,11 +271,12 @@ def main():
         if args.shell:
             shell(variant, out)
             return
-        result = run(variant, out, tests)
+        results = run_all(variant, out, tests)
     report = tap.Report()
-    report_all(report, tests, result.lines)
-    report.check(result.ok, "the guest saw no warning, hang or crash",
-                 "%s; see %s" % (result.reason, result.log))
+    report_all(report, tests, [line for result in results for line in result.lines])
+    for result in results:
+        report.check(result.ok, "the guest saw no warning, hang or crash",
+                     "%s; see %s" % (result.reason, result.log))
     report.exit()
 
 
