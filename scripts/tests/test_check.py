@@ -46,6 +46,7 @@ class Repository:
     def commit(self, what):
         self.git("add", "-A")
         self.git("commit", "-q", "-m", what)
+        return self.git("rev-parse", "HEAD")
 
 
 @pytest.fixture(name="repo")
@@ -213,6 +214,17 @@ def test_since_the_branch(run, repo):
     assert "check: 1 files changed since main" in lines
 
 
+def test_landing(repo, monkeypatch):
+    """In a clone of main alone, what is hours older than its last commit."""
+    for hours, what in (8, "first"), (5, "landed"), (1, "ours"), (0, "last"):
+        repo.write("readme", what)
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"@{10 ** 9 - 3600 * hours} +0000")
+        made = repo.commit(what)
+        if what == "landed":
+            landed = made
+    assert check.start("", False) == (landed, "since the last landing")
+
+
 def test_quick_on_main(run, repo):
     """What is not committed; if there is nothing, the last commit."""
     repo.write("readme", "second")
@@ -347,6 +359,8 @@ def test_all_is_touched():
 
 @pytest.mark.parametrize("path, names", [
     ("block/blk-plug-adaptive.c", "kunit selftests native loads"),
+    ("block/blk-plug-loop.h", "cost option-off audit tags"),
+    ("block/blk-plug-loop.c", "option-off"),
     ("block/blk-plug-hold.c", "cost kunit option-off selftests torture audit tags"),
     ("lib/tests/sbitmap_kunit.c", "kunit kunit-6.12 git-am"),
     ("patches/7.3/series", "git-am kunit selftests sparse selftests-6.12"),
@@ -375,7 +389,7 @@ def test_left_out():
     """A line of a tool boots no kernel but for that tool."""
     found = {name for name, group in groups.GROUPS.items()
              if "tools/block/plugstat" in groups.touches(group)}
-    assert found <= {"host-tools", "style", "laboratory"}
+    assert found <= {"host-tools", "style", "laboratory", "roll-out"}
 
 
 # --- kunit.py -----------------------------------------------------------------------------
