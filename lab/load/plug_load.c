@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * plug_load for the laboratory: that of the kselftests, which is its source, with
- * what only measurements need: latencies, a warm-up, a rate, two block sizes, and
- * libaio.
+ * plug_load for the laboratory: that of the kselftests, which is its source,
+ * with what only measurements need: latencies, a warm-up, a rate, two block
+ * sizes, and libaio.
  */
 #define main kselftest_main
 #include "../../tools/testing/selftests/block-plug/plug_load.c"

@@ -50,7 +50,8 @@ def write(path, text, mode=0o644):
 
 def parts(name):
     """(message, what it needs and is for, code, output) of a file of TESTS"""
-    head, code, *output = (TESTS / name).read_text(encoding="utf-8").split("%%\n")
+    text = (TESTS / name).read_text(encoding="utf-8").partition("\n")[2]  # SPDX
+    head, code, *output = text.split("%%\n")
     text, _, words = head.partition("\nDescription: ")
     return text.strip() + "\n", f"Description: {words}", code, "".join(output)
 
