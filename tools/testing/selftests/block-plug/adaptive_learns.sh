@@ -40,8 +40,8 @@ shows_its_samples()
 			trial)"
 }
 
-# samples_add_up DISK N [ARG...]: of batches, each request is in one sample, but for
-# those since the last one, and what has merged is in none
+# samples_add_up DISK N [ARG...]: of batches, each request is in one sample, but
+# for those since the last one, and what has merged is in none
 samples_add_up()
 {
 	local requests
@@ -129,8 +129,8 @@ verifies()
 
 # --- where there is nothing to learn from -----------------------------------
 
-# learns_nothing DISK N [ARG...]: of batches it takes no sample, and what it shows
-# stays as it was
+# learns_nothing DISK N [ARG...]: of batches it takes no sample, and what it
+# shows stays as it was
 learns_nothing()
 {
 	local before

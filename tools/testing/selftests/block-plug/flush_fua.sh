@@ -16,8 +16,9 @@ flushes_of()
 	stat_field "$1" 16
 }
 
-# The flushes go past the plug; the writes around them, which do not merge, do not.
-# A plug has one fsync: flushes that wait at the same time would become one.
+# The flushes go past the plug; the writes around them, which do not merge, do
+# not. A plug has one fsync: flushes that wait at the same time would become
+# one.
 fsyncs()
 {
 	local flushes n=-1

@@ -12,7 +12,8 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
-# groups WHAT NUMBER RUN...: of 32 I/Os, which lie too far from each other to merge
+# groups WHAT NUMBER RUN...: of 32 I/Os, which lie too far from each other to
+# merge
 groups()
 {
 	local what="$1" nr="$2"

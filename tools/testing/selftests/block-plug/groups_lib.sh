@@ -47,7 +47,8 @@ expect_tags()
 		"TAG_SINGLES~0:$singles"
 }
 
-# random_io DISK [passthrough] N: batches of 4K, as commands of a program or as I/O
+# random_io DISK [passthrough] N: batches of 4K, as commands of a program or as
+# I/O
 random_io()
 {
 	local ng="/dev/ng${1#nvme}"

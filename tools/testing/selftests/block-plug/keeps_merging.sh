@@ -49,9 +49,9 @@ load_of()
 	REQUESTS=$((1000 * REQUESTS / (REQUESTS + MERGES)))
 }
 
-# as_always DISK LOAD: by when its first 100000 I/Os are over, and with the next ones
-# as well. What is complete together depends on who else uses the machine: that may
-# spoil an attempt, not three.
+# as_always DISK LOAD: by when its first 100000 I/Os are over, and with the next
+# ones as well. What is complete together depends on who else uses the machine:
+# that may spoil an attempt, not three.
 as_always()
 {
 	local expected attempt first most
@@ -66,8 +66,8 @@ as_always()
 		load_of "$1" "$2" || return
 		first=$REQUESTS
 		load_of "$1" "$2" || return
-		note "$1, attempt $attempt: $first, then $REQUESTS requests for 1000 I/Os," \
-			"$expected on always"
+		note "$1, attempt $attempt: $first, then $REQUESTS requests" \
+			"for 1000 I/Os, $expected on always"
 		[ "$first" -gt $most ] || [ "$REQUESTS" -gt $most ] || return 0
 	done
 	expect_count "requests for the first 1000 I/Os" "$first" 0 $most

@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 #
 # Description: queue/plug_policy shows the modes, takes each of their names, and
-# refuses anything else without a change. A disk without requests, and so without
-# a plug to hold them in, has no such file.
+# refuses anything else without a change. A disk without requests, and so
+# without a plug to hold them in, has no such file.
 
 . "${0%/*}/lib.sh"
 . "${0%/*}/policy_lib.sh"
@@ -96,8 +96,8 @@ a_new_disk_has_the_default()
 	null_remove $DISK
 }
 
-# Opening a node that has no ramdisk yet makes the ramdisk: null_blk has lost its
-# bio mode.
+# Opening a node that has no ramdisk yet makes the ramdisk: null_blk has lost
+# its bio mode.
 need_brd()
 {
 	[ -d /sys/block/ram0 ] || modprobe -q brd 2>/dev/null

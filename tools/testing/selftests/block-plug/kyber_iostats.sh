@@ -16,9 +16,9 @@
 # kyber's last bucket takes all from 1.75 times the target on: 8/4.
 WORST=8
 
-# It looks at them ten times a second; what is wrong for one I/O in a hundred is the
-# worst in each look. A host that is busy elsewhere spoils looks, but not often
-# enough to spoil three attempts.
+# It looks at them ten times a second; what is wrong for one I/O in a hundred is
+# the worst in each look. A host that is busy elsewhere spoils looks, but not
+# often enough to spoil three attempts.
 total_latency()
 {
 	local attempt looks worst

@@ -30,8 +30,8 @@ plugs()
 	load -s "$size" -c "$size" -d "$size" -n $((size * n)) "/dev/$disk" "$@"
 }
 
-# batches DISK $N [ARG...]: N full plugs of random 4K, if nothing else is said, with
-# up to 128 I/Os in flight
+# batches DISK $N [ARG...]: N full plugs of random 4K, if nothing else is said,
+# with up to 128 I/Os in flight
 batches()
 {
 	local disk="$1" n="$2"

@@ -78,9 +78,9 @@ expect_lookups()
 			"$LOOKUPS" "$2" "$3"
 }
 
-# expect_counts [NAME=LEAST[:MOST]...]: of what measure() has set. With ~ for =, it
-# may be three more: the timer may cut one I/O off, as in expect_batches(), and
-# whoever opens a disk may read.
+# expect_counts [NAME=LEAST[:MOST]...]: of what measure() has set. With ~ for =,
+# it may be three more: the timer may cut one I/O off, as in expect_batches(),
+# and whoever opens a disk may read.
 expect_counts()
 {
 	local word range seen slack
@@ -97,9 +97,9 @@ expect_counts()
 
 # --- a table of loads --------------------------------------------------------
 #
-# row DESCRIPTION "ATTRIBUTE=VALUE..." "COUNTS" COMMAND...: a case:
-# a null_blk bp0 like this, and what is counted of a command, as expect_counts() has
-# it; both may use N
+# row DESCRIPTION "ATTRIBUTE=VALUE..." "COUNTS" COMMAND...: a case: a null_blk
+# bp0 like this, and what is counted of a command, as expect_counts() has it;
+# both may use N
 
 # shellcheck disable=SC2034 # for who measures
 N=50

@@ -36,7 +36,8 @@ nomerges()
 }
 
 # sized MODE I/Os GROUPS: plugs of so many. With fewer than 32, nothing but the
-# end of the submission ends the hold; 64 are held until 32, sent, and held again.
+# end of the submission ends the hold; 64 are held until 32, sent, and held
+# again.
 sized()
 {
 	set_fresh "$DISK" "$1" &&
@@ -44,8 +45,8 @@ sized()
 	expect_counts "HELD_GROUPS~$3*10"
 }
 
-# Passthrough commands go to the plug in every mode; "never" is for bios. How many
-# tags a plug uses is known after a first one.
+# Passthrough commands go to the plug in every mode; "never" is for bios. How
+# many tags a plug uses is known after a first one.
 passthrough()
 {
 	local n=20

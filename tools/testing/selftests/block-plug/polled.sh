@@ -3,8 +3,9 @@
 # shellcheck shell=dash
 #
 # Description: polled I/O, and I/O submitted by io_uring's own thread, completes
-# in every mode, is held as documented, and its data is right, with two tasks that
-# poll one queue, too; so does I/O that is complete before its submission is.
+# in every mode, is held as documented, and its data is right, with two tasks
+# that poll one queue, too; so does I/O that is complete before its submission
+# is.
 #
 # Who touches a request or bio after it was sent out follows a pointer that is
 # gone on the disk that completes at once: the request has lost its bio, the bio
@@ -22,8 +23,8 @@ can_poll()
 		{ skip_case "$1 has no poll queue (nvme.poll_queues=1)"; return; }
 }
 
-# groups_of MODE: per batch of random 4K, by the names of today. "adaptive" tries
-# no other size within 1000 requests.
+# groups_of MODE: per batch of random 4K, by the names of today. "adaptive"
+# tries no other size within 1000 requests.
 groups_of()
 {
 	case $1 in
@@ -107,8 +108,8 @@ at_once()
 	fio_plugs libaio $BATCH "/dev/$1" 100
 }
 
-# The pages of bp2 are there before anybody polls: null_blk would allocate them in
-# ->poll(), under RCU, which sleeps where it must not.
+# The pages of bp2 are there before anybody polls: null_blk would allocate them
+# in ->poll(), under RCU, which sleeps where it must not.
 make_disks()
 {
 	null_create bp0 poll_queues=1 && null_create bp1 &&

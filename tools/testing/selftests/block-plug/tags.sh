@@ -104,9 +104,10 @@ remove_map()
 	dmsetup remove $MAP --noudevsync 2>/dev/null
 }
 
-# Each request has a clone, which takes its tag alone, since the scheduler limits writes;
-# the I/Os of the plug take theirs in batches. A few I/Os may merge. Disks of dm
-# do not know NOWAIT, without which io_uring submits from its workers.
+# Each request has a clone, which takes its tag alone, since the scheduler
+# limits writes; the I/Os of the plug take theirs in batches. A few I/Os may
+# merge. Disks of dm do not know NOWAIT, without which io_uring submits from its
+# workers.
 below_mpath()
 {
 	local path dm=
@@ -117,7 +118,7 @@ below_mpath()
 	echo "0 $(cat /sys/block/bp0/size) multipath 2 queue_mode mq 0 1 1" \
 		"round-robin 0 1 1 /dev/bp0 1000" |
 		dmsetup create $MAP --noudevsync 2>/dev/null ||
-		{ skip_case "no dm-multipath (CONFIG_DM_MULTIPATH, dmsetup)"; return; }
+		{ skip_case "no dmsetup, or CONFIG_DM_MULTIPATH"; return; }
 	for path in /sys/block/dm-*; do
 		[ "$(cat "$path/dm/name")" != $MAP ] || dm=${path##*/}
 	done
@@ -144,9 +145,10 @@ for i in 4 32 128; do
 		"TAG_BATCHES~(${i}+31)/32*N TAG_SINGLES~0" aio_plugs $i
 done
 
-# A word of the map has a quarter of the bits, rounded down to a power of two, and
-# one call takes what is free in it. All are free where null_blk completes I/O as
-# it is issued. A word may be short, so that one tag is left to be taken alone.
+# A word of the map has a quarter of the bits, rounded down to a power of two,
+# and one call takes what is free in it. All are free where null_blk completes
+# I/O as it is issued. A word may be short, so that one tag is left to be taken
+# alone.
 #           depth, words                    calls   singles
 for what in "32, words of 8:                4*N     0" \
 	    "64, words of 16:               2*N     0" \
@@ -179,8 +181,8 @@ for depth in 128 256; do
 done
 N=50
 
-# Reproducer: a plug took as many tags as it was told of I/Os. A disk's first plug
-# does not know that they merge.
+# Reproducer: a plug took as many tags as it was told of I/Os. A disk's first
+# plug does not know that they merge.
 merged="TAGS~REQUESTS:REQUESTS+BATCH"
 row "32 that merge into one request" "" "REQUESTS~N $merged" merging 32 32
 row "128 that merge into four" "" "REQUESTS~4*N $merged" merging 128 32
@@ -188,9 +190,9 @@ row "128 that merge two by two" "" "REQUESTS~64*N $merged" merging 128 2
 row "plugs of 32 and 16 in turn, one request each" "" "REQUESTS~2*N $merged" \
 	merging_in_turn
 
-# Reproducer: whoever sleeps gives back what the plug has allocated ahead, and the
-# next I/O allocated 31 requests anew. A timer completes, or "never" would find
-# each page at once, late enough for a CPU that is slow.
+# Reproducer: whoever sleeps gives back what the plug has allocated ahead, and
+# the next I/O allocated 31 requests anew. A timer completes, or "never" would
+# find each page at once, late enough for a CPU that is slow.
 for mode in always never; do
 	for i in 3 32 128; do
 		row "$mode: buffered reads, $i per io_submit()" \

@@ -18,8 +18,8 @@
 DEPTH=$(cat /sys/module/null_blk/parameters/hw_queue_depth 2>/dev/null)
 N=100
 
-# in_batches SCHEDULER DEV...: no single tag for the 32 of a plug, once a plug has
-# shown how many each disk uses
+# in_batches SCHEDULER DEV...: no single tag for the 32 of a plug, once a plug
+# has shown how many each disk uses
 in_batches()
 {
 	set_attr /sys/block/bp0/queue/scheduler "$1" || return
@@ -38,9 +38,10 @@ two_disks()
 		completion_nsec="$2"
 }
 
-# Eight tasks flood bp2. The rate of bp3, with one task, is limited by its share:
-# with all tags it would be the same. Where CPUs are slow, it is one task of nine
-# that limits it; less than half of what that comes to would be starvation.
+# Eight tasks flood bp2. The rate of bp3, with one task, is limited by its
+# share: with all tags it would be the same. Where CPUs are slow, it is one task
+# of nine that limits it; less than half of what that comes to would be
+# starvation.
 fair()
 {
 	local i modest flood

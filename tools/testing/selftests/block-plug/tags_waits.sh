@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 #
 # Description: tasks whose I/Os merge leave the tags to others: none of them is
-# sent to a worker for want of a tag. Of other loads, some are; how many is shown.
+# sent to a worker for want of a tag. Of other loads, some are; how many is
+# shown.
 #
 # Guards against batches that take all that is free: two tasks that needed one
 # tag each held all 64 until they had submitted; what came meanwhile got EAGAIN,

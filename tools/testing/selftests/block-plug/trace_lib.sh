@@ -8,9 +8,9 @@ TRACEFS=/sys/kernel/tracing
 
 # --- calls of functions ----------------------------------------------------
 #
-# The function profiler counts them. Where a kernel has none, as User Mode Linux,
-# the plug statistics count some of the same, as plug_stats.sh tests: need_counts
-# is for who asks for no others.
+# The function profiler counts them. Where a kernel has none, as User Mode
+# Linux, the plug statistics count some of the same, as plug_stats.sh tests:
+# need_counts is for who asks for no others.
 
 need_counts()
 {

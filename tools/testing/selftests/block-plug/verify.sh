@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 #
 # Description: data written in each mode reads back as it was written, and data
-# verifies while the mode, or the group size of "adaptive", changes 1000 times, at
-# random, under the load.
+# verifies while the mode, or the group size of "adaptive", changes 1000 times,
+# at random, under the load.
 #
 # The disks are those of BLOCK_PLUG_DEVS. A null_blk that keeps its data may
 # sleep, and so does as under "always" in every mode.
@@ -78,9 +78,9 @@ pick_word()
 	WORD=$1
 }
 
-# flip FLIPS "WORD..." FILE...: these in turn, at random, each other than the last
-# one, so that each store is a change; paced so that I/O runs between them. Of
-# several files, one by one: a submitter may find them at different sizes.
+# flip FLIPS "WORD..." FILE...: these in turn, at random, each other than the
+# last one, so that each store is a change; paced so that I/O runs between them.
+# Of several files, one by one: a submitter may find them at different sizes.
 flip()
 {
 	local flips="$1" words="$2" state="$SEED" last='' file
@@ -141,10 +141,11 @@ groups_flip()
 }
 
 require root knob debugfs plug_load fio null_blk nvme
-plan $((5 * $(count_words "$NVME") * (1 + $(count_words "$(modes_of "${NVME%% *}")"))))
+MODES=$(modes_of "${NVME%% *}")
+plan $((5 * $(count_words "$NVME") * (1 + $(count_words "$MODES"))))
 for disk in $NVME; do
 	prepare "$disk"
-	for mode in $(modes_of "$disk"); do
+	for mode in $MODES; do
 		check "$disk: $mode, random 4K" reads_back "$disk" "$mode" \
 			rand-once 4k
 		check "$disk: $mode, sequential 4K" \

@@ -51,8 +51,8 @@ set_wbt()
 }
 
 # both_kinds DISK OPTION: through the page cache, and past it by libaio, whose
-# requests are allocated in batches: where io_uring gets no tag at once, it tries
-# again, and wbt is asked twice.
+# requests are allocated in batches: where io_uring gets no tag at once, it
+# tries again, and wbt is asked twice.
 both_kinds()
 {
 	local what="--filename=/dev/$1 --rw=randwrite --bs=4k --verify=crc32c
