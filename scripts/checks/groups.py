@@ -88,7 +88,7 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("lines", 90, "kernel", KERNEL + GUEST + "lab/bench/plugin",
      "is SUITE=lines of make bench right?",
      module("lab.bench.lines", "--tap")),
-    ("tags", 120, "kernel", HOOKS + GUEST,
+    ("tags", 120, "kernel", HOOKS + GUEST + SUITE,
      "does anybody wait for tags more often?",
      module("scripts.audit", "--waits", "--tap")),
     ("style", 20, "tree", ".", "shellcheck, kernel-doc, columns, licences",
