@@ -89,8 +89,9 @@ class Lint:
         """Does a mail bring what changed, or did it change?"""
         if self.changed is None:
             return True
-        subject = re.sub(r"^\d+-", "", mail.name)
-        names = {re.sub(r"^.*/\d+-", "", name) for name in self.changed}
+        # git cuts a subject elsewhere than we do
+        subject = re.sub(r"^\d+-", "", mail.name)[:40]
+        names = {re.sub(r"^.*/\d+-", "", name)[:40] for name in self.changed}
         brought = re.findall(r"^\+\+\+ b/(.*)", mail.read_text(encoding="utf-8"),
                              re.M)
         return subject in names or not set(self.changed).isdisjoint(brought)
