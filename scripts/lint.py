@@ -20,7 +20,8 @@ OUT = "o-lint"
 # C of our own, as checkpatch may see it.
 LABORATORY = ("lab/ssd_model", "lab/native/uml")
 NO_SPDX = (".kunitconfig", "settings", "/config", ".gitignore", ".json",
-           "stick/README.txt", "debian/changelog", "source/format", ".patch", ".cover",
+           "stick/README.txt", "stick/plug-policy.conf",
+           "debian/changelog", "source/format", ".patch", ".cover",
            "MAINTAINERS")
 
 

@@ -2,9 +2,10 @@
 /*
  * hog BUSY_US IDLE_US: preempt whatever runs on a CPU, again and again
  *
- * A real-time task that computes for BUSY_US, sleeps for IDLE_US, and so on until
- * it is killed: each time it wakes up it interrupts a task in whatever that is
- * doing. (fio's cpuio would do, but for its start, at the same priority.)
+ * A real-time task that computes for BUSY_US, sleeps for IDLE_US, and so on
+ * until it is killed: each time it wakes up it interrupts a task in whatever
+ * that is doing. (fio's cpuio would do, but for its start, at the same
+ * priority.)
  */
 #include <err.h>
 #include <sched.h>

@@ -6,8 +6,9 @@
  *
  * Each write is predicted: what is documented is taken, anything else refused.
  * Each read must have the file's form. The files of a disk that goes may also
- * give ENOENT, ENODEV, or, in debugfs, EIO. Kselftests, which are alone, see that
- * a value is the one written, the kernel's watchdogs that each task comes back.
+ * give ENOENT, ENODEV, or, in debugfs, EIO. Kselftests, which are alone, see
+ * that a value is the one written, the kernel's watchdogs that each task comes
+ * back.
  *
  * Says "did KEY N" and "found TEXT". Exit: 0, 1 if something was found, 2 usage
  */
@@ -22,7 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TASKS = 12, MAX_KNOBS = 256, MAX_FOUND = 3, MAX_TEXT = 1 << 20, HCTXS = 4 };
+enum { TASKS = 12, HCTXS = 4, MAX_KNOBS = 256 };
+enum { MAX_FOUND = 3, MAX_TEXT = 1 << 20 };
 
 #define MODES	"always|never|seq-small|adaptive"
 #define BLOCK	"/sys/kernel/debug/block/%s/"
@@ -54,8 +56,8 @@ enum { POLICY, NOMERGES, STATS_ENABLED, ADAPTIVE, NR_KINDS = 6 };
 
 static struct knob { int kind; bool goes; char path[128]; } knobs[MAX_KNOBS];
 static int nr_knobs;
-static unsigned long writes, reads, refused, gone, faults;	/* of one task */
-static char text[MAX_TEXT + 256], said[1 << 16];		/* written, read */
+static unsigned long writes, reads, refused, gone, faults; /* of one task */
+static char text[MAX_TEXT + 256], said[1 << 16]; /* written, read */
 
 #define found(fmt, ...)							\
 	(faults++ < MAX_FOUND ? printf("found %s: " fmt "\n", __VA_ARGS__) : 0)
@@ -69,8 +71,11 @@ static size_t make_text(int kind)
 		"%u", "%u\n", "+%u", "00%u", "0x%x", "0%o", "-%u", "%u ", " %u",
 		"%u.5", "%u,", "++%u", "%u\n\n", "%u999999999",
 		"always", "never\n", "seq-small", "adaptive\n", "always\n", "adaptive" };
-	size_t size = sprintf(text, form[kind == POLICY && rnd(8) ? 14 + rnd(6) :
-		rnd(rnd(2) ? 4 : 14)], rnd(rnd(8) ? kinds[kind].most % 40 + 3 : 1u << 31));
+	size_t size =
+		sprintf(text,
+			form[kind == POLICY && rnd(8) ? 14 + rnd(6) :
+							rnd(rnd(2) ? 4 : 14)],
+			rnd(rnd(8) ? kinds[kind].most % 40 + 3 : 1u << 31));
 	size_t at = rnd(size + 1), more = rnd(64);
 
 	switch (rnd(12)) {
@@ -79,12 +84,12 @@ static size_t make_text(int kind)
 	case 1 ... 2:				/* another byte, or one more */
 		text[at] = rnd(2) ? rnd(256) : "\0 \n\t_-[]Aa0\r"[rnd(12)];
 		return size + (at == size);
-	case 3 ... 4:				/* anything, alone or behind it */
+	case 3 ... 4: /* anything, alone or behind it */
 		at = rnd(2) * size;
 		for (size = at; size < at + more; size++)
 			text[size] = rnd(256);
 		return size;
-	case 5:	/* few of the largest, which take as long as a thousand others */
+	case 5: /* few of the largest, which take as long as 1000 others */
 		more = more ? (1u << (5 + rnd(12))) - rnd(3) : MAX_TEXT;
 		memset(text + size, "a0 \n\0"[rnd(5)], more);
 		return more;
@@ -100,7 +105,7 @@ static bool is_gone(const struct knob *knob, ssize_t got)
 		(errno == EIO && knob->kind > NOMERGES)) && ++gone;
 }
 
-/* All of it, or some part, of which there is nothing to expect but an answer. */
+/* All of it, or some part, of which nothing is expected but an answer. */
 static void read_knob(struct knob *knob, int fd)
 {
 	bool all = rnd(2);
@@ -126,17 +131,19 @@ static void write_knob(struct knob *knob, int fd)
 
 	memcpy(seen, text, size < most ? size : most);
 	wrong = !regexec(&kind->is_taken, seen, 0, NULL, 0) &&
-		strtoull(seen, NULL, kind->base) <= kind->most ? 0 : kind->wrong;
+		strtoull(seen, NULL, kind->base) <= kind->most ?
+		0 : kind->wrong;
 	writes++;
-	if (is_gone(knob, got) || !size)	/* which sysfs is not even asked */
+	if (is_gone(knob, got) || !size) /* which sysfs is not even asked */
 		return;
 	refused += got < 0;
-	/* debugfs tells an overflow apart; an elevator or no memory is no time to pin */
+	/* debugfs tells an overflow apart; with an elevator none can pin */
 	if (error != wrong && !(wrong && error == ERANGE && !kind->base) && !(
 	    knob->kind == ADAPTIVE && (error == EOPNOTSUPP || error == ENOMEM)))
 		found("'%.40s' (%zu bytes): %s, expected: %s", knob->path, text,
 		      size, strerror(error), strerror(wrong));
-	else if (!error && (size_t)got != (most == 4096 && size > most ? most : size))
+	else if (!error &&
+		 (size_t)got != (most == 4096 && size > most ? most : size))
 		found("takes %zd of %zu bytes", knob->path, got, size);
 }
 
@@ -152,7 +159,7 @@ static int task_main(time_t end)
 		fd = open(knob->path, O_RDWR | (rnd(4) ? 0 : O_APPEND));
 		if (fd < 0 && !is_gone(knob, fd))
 			found("open: %s", knob->path, strerror(errno));
-		/* an open file outlives its device, so it stays open for a while */
+		/* an open file outlives its device: keep it for a while */
 		while (fd >= 0 && n--)
 			(rnd(3) ? write_knob : read_knob)(knob, fd);
 		close(fd);
@@ -170,7 +177,8 @@ static void add_disk(const char *disk)
 		struct knob *knob = &knobs[nr_knobs];
 
 		*knob = (struct knob){ .kind = i / HCTXS, .goes = goes };
-		sprintf(knob->path, kinds[knob->kind].path, disk + 5 * goes, i % HCTXS);
+		sprintf(knob->path, kinds[knob->kind].path, disk + 5 * goes,
+			i % HCTXS);
 		/* a queue more or less depends on the number of CPUs */
 		nr_knobs += (goes || !access(knob->path, F_OK)) &&
 			(i % HCTXS == 0 || strstr(kinds[knob->kind].path, "%d"));
@@ -182,8 +190,9 @@ int main(int argc, char **argv)
 	int i, status, rc = 0;
 
 	for (i = 0; i < NR_KINDS; i++)
-		rc |= regcomp(&kinds[i].is_taken, kinds[i].takes, REG_EXTENDED) |
-			regcomp(&kinds[i].is_said, kinds[i].says, REG_EXTENDED);
+		rc |= regcomp(&kinds[i].is_taken, kinds[i].takes,
+			      REG_EXTENDED) |
+		      regcomp(&kinds[i].is_said, kinds[i].says, REG_EXTENDED);
 	for (i = 3; i < argc; i++)
 		add_disk(argv[i]);
 	if (rc || !nr_knobs || nice(10) < 0)

@@ -7,16 +7,16 @@
  *
  * "write": each of WRITERS tasks has a directory below DIR with slots. A step
  * brings a slot to its next version: mark "b,WRITER,SLOT,VERSION,COUNT" in the
- * log of the dm-log-writes device DM, the writes, what makes them permanent, mark
- * "d,...". So after a power failure a slot is at the version of its last "d", or
- * of its last "b".
+ * log of the dm-log-writes device DM, the writes, what makes them permanent,
+ * mark "d,...". So after a power failure a slot is at the version of its last
+ * "d", or of its last "b".
  *
  * "replay": LOG holds what was logged of a device of SECTORS. It is replayed up
  * to each "d", or, where SECONDS do not suffice, to as many of them, spread
  * evenly, and to its end. What came behind the last flush, and is no FUA write,
  * is left out, as the worst that may happen. There, TARGET gets the contents
- * that the device then had; it is mounted on /mnt, so that the journal recovers;
- * the files are compared; and, each few times, fsck finds nothing.
+ * that the device then had; it is mounted on /mnt, so that the journal
+ * recovers; the files are compared; and, each few times, fsck finds nothing.
  *
  * The device must complete flushes in the order in which it gets them, as with
  * one hardware queue: the log has a write with the first flush submitted after
@@ -52,7 +52,7 @@ enum {
 	/* slots, the same in each writer's directory */
 	REPLACED	= 0,		/* as a whole, by fsync and rename */
 	UNLINKED	= 8,		/* there at odd versions only */
-	APPENDED	= 16,		/* grows by a record with each version */
+	APPENDED	= 16,		/* grows by a record a version */
 	BLOCKS		= 17,		/* of one file, overwritten in place */
 	NR_BLOCKS	= 64,
 	SLOTS		= BLOCKS + NR_BLOCKS,
@@ -144,7 +144,8 @@ static void __attribute__((format(printf, 1, 2))) mark(const char *fmt, ...)
 		struct dm_target_msg msg;
 		char text[72];
 	} request = { };
-	char *text = (char *)&request + sizeof(request.head) + sizeof(request.msg);
+	char *text =
+		(char *)&request + sizeof(request.head) + sizeof(request.msg);
 	va_list args;
 
 	request.head.version[0] = DM_VERSION_MAJOR;
@@ -178,7 +179,8 @@ static void write_file(const char *path, int flags, size_t size, off_t at)
 static void write_blocks(int writer, int slot, unsigned int version, int count)
 {
 	for (int i = 0; i < count; i++)
-		fill(data + i * BLOCK, BLOCK, 0, key_of(writer, slot + i, version));
+		fill(data + i * BLOCK, BLOCK, 0,
+		     key_of(writer, slot + i, version));
 	write_file(path_of(writer, slot), O_DIRECT, count * BLOCK,
 		   (slot - BLOCKS) * BLOCK);
 }
@@ -220,8 +222,8 @@ static void random_step(int writer, unsigned int *versions, uint64_t chance)
 	if (slot < BLOCKS)
 		step(writer, slot, versions[slot], 1);
 	else
-		step(writer, slot + block, versions[slot], count < NR_BLOCKS - block ?
-		     count : NR_BLOCKS - block);
+		step(writer, slot + block, versions[slot],
+		     count < NR_BLOCKS - block ? count : NR_BLOCKS - block);
 }
 
 static int writer_main(int writer, time_t end)
@@ -272,8 +274,9 @@ static bool is_file(int writer, int slot, unsigned int version, ssize_t size)
 {
 	if (!version || (slot >= UNLINKED && !(version & 1)))
 		return size == -1;
-	return size == (ssize_t)fill(data, 0, MAX_FILE, key_of(writer, slot, version))
-		&& !memcmp(data, seen, size);
+	return size == (ssize_t)fill(data, 0, MAX_FILE,
+				     key_of(writer, slot, version)) &&
+	       !memcmp(data, seen, size);
 }
 
 static bool file_is_right(int writer, int slot, const struct slot *is, int fd)
@@ -287,12 +290,15 @@ static bool file_is_right(int writer, int slot, const struct slot *is, int fd)
 }
 
 /* All records that were synced. */
-static bool appended_is_right(int writer, int slot, const struct slot *is, int fd)
+static bool appended_is_right(int writer, int slot, const struct slot *is,
+			      int fd)
 {
 	for (unsigned int i = 1; i <= is->done; i++) {
-		size_t size = fill(data, 0, MAX_RECORD, key_of(writer, slot, i));
+		size_t size =
+			fill(data, 0, MAX_RECORD, key_of(writer, slot, i));
 
-		if (read(fd, seen, size) != (ssize_t)size || memcmp(seen, data, size))
+		if (read(fd, seen, size) != (ssize_t)size ||
+		    memcmp(seen, data, size))
 			return false;
 	}
 	return true;
@@ -322,7 +328,8 @@ static bool files_are_right(void)
 
 		must(fd < 0 && errno != ENOENT ? -1 : 0, path_of(writer, slot));
 		right = (slot < APPENDED ? file_is_right : slot < BLOCKS ?
-			 appended_is_right : block_is_right)(writer, slot, is, fd);
+			 appended_is_right : block_is_right)(writer, slot, is,
+							     fd);
 		close(fd);
 		if (right)
 			continue;
@@ -426,7 +433,8 @@ static void apply(const struct entry *entry)
 	if (entry->flags & DISCARD)
 		memset(replay.image + at, 0, size);
 	else
-		memcpy(replay.image + at, (char *)entry + replay.log->sector, size);
+		memcpy(replay.image + at, (char *)entry + replay.log->sector,
+		       size);
 	if (breaks)
 		replay.image[at + 100] ^= 1;
 	replay.bytes += size;
@@ -436,7 +444,8 @@ static void apply(const struct entry *entry)
 static void take_flush(void)
 {
 	static unsigned int nr_before;
-	unsigned int i, nr = broken == LATE && replay.begun ? nr_before : nr_held;
+	unsigned int nr = broken == LATE && replay.begun ? nr_before : nr_held;
+	unsigned int i;
 
 	for (i = 0; i < nr; i++)
 		apply(held[i]);
@@ -528,16 +537,19 @@ static void open_log(const char *path)
 	const struct entry *entry;
 	uint64_t i;
 
-	replay.log = mmap(NULL, lseek(fd, 0, SEEK_END), PROT_READ, MAP_PRIVATE, fd, 0);
+	replay.log = mmap(NULL, lseek(fd, 0, SEEK_END), PROT_READ, MAP_PRIVATE,
+			  fd, 0);
 	replay.image = mmap(NULL, replay.size, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (replay.log == MAP_FAILED || replay.image == MAP_FAILED)
 		die("%s: mmap", path);
-	if (replay.log->magic != 0x6a736677736872ull || replay.log->version != 1 ||
-	    replay.log->sector < SECTOR || replay.log->sector > BLOCK)
+	if (replay.log->magic != 0x6a736677736872ull ||
+	    replay.log->version != 1 || replay.log->sector < SECTOR ||
+	    replay.log->sector > BLOCK)
 		die("%s: no log of dm-log-writes, version 1", path);
 	replay.first = (void *)((char *)replay.log + replay.log->sector);
-	for (i = 0, entry = replay.first; i < replay.log->entries; i++, entry = next(entry)) {
+	for (i = 0, entry = replay.first; i < replay.log->entries;
+	     i++, entry = next(entry)) {
 		if (entry->flags & MARK)
 			replay.begun |= !strcmp(entry->mark, BEGIN);
 		replay.points += is_point(entry);
@@ -576,7 +588,8 @@ static int replay_main(time_t seconds)
 		    (replay.checked && time(NULL) - begin > seconds))
 			continue;
 		check(i);
-		at = point + stride(time(NULL) - begin, seconds, replay.points - point);
+		at = point +
+		     stride(time(NULL) - begin, seconds, replay.points - point);
 	}
 	if (replay.found < MAX_FOUND)
 		check(i);

@@ -6,11 +6,11 @@
  *
  * Each page holds a pattern that its number and its version determine. Tasks
  * verify pages at random or in a row, write a new version to some, and now and
- * then ask for a part to be swapped out, so that swap is used even where memory is
- * not short. One that does not come back is for the kernel's watchdogs.
+ * then ask for a part to be swapped out, so that swap is used even where memory
+ * is not short. One that does not come back is for the kernel's watchdogs.
  *
- * Says "did swap_pages_verified N" and "found TEXT". Exit: 0, 1 if something was
- * found, 2 on wrong usage.
+ * Says "did swap_pages_verified N" and "found TEXT". Exit: 0, 1 if something
+ * was found, 2 on wrong usage.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -39,7 +39,8 @@ static unsigned long verified, faults;
 static uint64_t word_of(size_t page, unsigned int n)
 {
 	return ((seed + 1) * 0x9e3779b97f4a7c15ull ^
-		(uint64_t)versions[page] << 32 ^ page) + n * 0xbf58476d1ce4e5b9ull;
+		(uint64_t)versions[page] << 32 ^ page) +
+	       n * 0xbf58476d1ce4e5b9ull;
 }
 
 static void write_page(size_t page)
@@ -58,13 +59,15 @@ static void verify_page(size_t page)
 	verified++;
 	if (n < WORDS && faults++ < MAX_FOUND)
 		printf("found swap_load: page %zu, version %u: word %u is %016llx, should be %016llx\n",
-		       page, versions[page], n, (unsigned long long)pages[page][n],
+		       page, versions[page], n,
+		       (unsigned long long)pages[page][n],
 		       (unsigned long long)word_of(page, n));
 }
 
 static void visit(void)
 {
-	size_t first = rnd(nr), page, end = first + (rnd(2) ? 1 : 1 + rnd(MAX_RUN));
+	size_t first = rnd(nr), page,
+	       end = first + (rnd(2) ? 1 : 1 + rnd(MAX_RUN));
 
 	for (page = first; page < nr && page < end; page++) {
 		verify_page(page);
@@ -72,7 +75,8 @@ static void visit(void)
 			write_page(page);
 	}
 	if (!rnd(16))
-		madvise(pages[first], (page - first) * sizeof(*pages), MADV_PAGEOUT);
+		madvise(pages[first], (page - first) * sizeof(*pages),
+			MADV_PAGEOUT);
 }
 
 static int task_main(int task, time_t end)
@@ -102,7 +106,8 @@ int main(int argc, char **argv)
 {
 	int task, status, rc = 0;
 
-	nr = argc == 4 ? (strtoul(argv[3], NULL, 0) << 20) / sizeof(*pages) / TASKS : 0;
+	nr = argc != 4 ? 0 :
+	     (strtoul(argv[3], NULL, 0) << 20) / sizeof(*pages) / TASKS;
 	if (!nr) {
 		fputs("usage: swap_load SEED SECONDS MIB\n", stderr);
 		return 2;
@@ -114,6 +119,7 @@ int main(int argc, char **argv)
 			return task_main(task, time(NULL) + atoi(argv[2]));
 	while (wait(&status) > 0)
 		if (status)
-			rc = WIFEXITED(status) && WEXITSTATUS(status) == 1 && rc < 2 ? 1 : 2;
+			rc = WIFEXITED(status) &&
+			     WEXITSTATUS(status) == 1 && rc < 2 ? 1 : 2;
 	return rc;
 }

@@ -8,15 +8,16 @@
  * "NAME CPUS WARM FILL IOS BATCH".  When each of that many CPUs has done WARM
  * I/Os, accesses begin to be seen; when
  * each has done FILL more, by which it is known what they share, all that CPUs
- * do is counted until each has done IOS; the result is appended to the file OUT.
- * An I/O is an execution of the function at IO, the call that of the one at SYNC.
+ * do is counted until each has done IOS; the result is appended to the file
+ * OUT. An I/O is an execution of the function at IO, the call that of the one
+ * at SYNC.
  *
  *	-plugin lines.so,out=FILE,plan=FILE,io=ADDRESS,sync=ADDRESS
  *
  * Lines are those of physical memory, so that an alias is no line of its own.
- * *Contended* touches do not depend on how QEMU lets CPUs take turns: all accesses
- * of the window to lines that at least two CPUs access and at least one of them
- * writes.
+ * *Contended* touches do not depend on how QEMU lets CPUs take turns: all
+ * accesses of the window to lines that at least two CPUs access and at least
+ * one of them writes.
  *
  * It expects QEMU to run one CPU at a time (-accel tcg,thread=single): nothing
  * here is locked.

@@ -7,8 +7,8 @@
  *
  *	DISK DISK n=NUMBER announce=NUMBER ...
  *
- * with all names of struct load, in its order; bios go to the two disks in turn,
- * which may be the same. Then read "ns=TIME ios=NUMBER merged=NUMBER".
+ * with all names of struct load, in its order; bios go to the two disks in
+ * turn, which may be the same. Then read "ns=TIME ios=NUMBER merged=NUMBER".
  */
 #include <linux/bio.h>
 #include <linux/blk-mq.h>

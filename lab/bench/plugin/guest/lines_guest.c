@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A known cost, for the own test of the benchmark "lines": the parameter probe=1
- * takes an atomic of all CPUs for each bio that is submitted, probe=2 one of this
- * CPU's, on a line of its own, and probe=0 neither.
+ * A known cost, for the own test of the benchmark "lines": the parameter
+ * probe=1 takes an atomic of all CPUs for each bio that is submitted, probe=2
+ * one of this CPU's, on a line of its own, and probe=0 neither.
  */
 #include <linux/bio.h>
 #include <linux/module.h>

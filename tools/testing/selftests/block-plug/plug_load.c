@@ -367,8 +367,8 @@ static void do_run(void)
 /* --- set-up --------------------------------------------------------------- */
 
 /*
- * Once a second. It also ends a wait in io_uring_enter(), with EINTR, after which
- * a partial batch may be submitted.
+ * Once a second. It also ends a wait in io_uring_enter(), with EINTR, after
+ * which a partial batch may be submitted.
  */
 static void on_tick(int sig)
 {

@@ -5,8 +5,9 @@
  * submit_list [-P] RUN[,RUN...]...
  *
  * One call is one plug, so that the test decides what the plug sees: any mix
- * of devices, places and sizes, in this order. Runs with a comma in between take
- * turns; -P polls. A RUN is [DEV:]OFFSET:SIZE[*COUNT[+STRIDE|-STRIDE]][:HOW]
+ * of devices, places and sizes, in this order. Runs with a comma in between
+ * take turns; -P polls. A RUN is
+ * [DEV:]OFFSET:SIZE[*COUNT[+STRIDE|-STRIDE]][:HOW]
  *
  * DEV is a path, or what stands in /dev, and that of the last run if it is left
  * out. Each of COUNT I/Os lies STRIDE, or SIZE, behind the one before. They are
@@ -94,7 +95,9 @@ static void parse_run(struct run *run, char *text)
 		last = strsep(&text, ":");
 	if (!last || !text)
 		errx(EXIT_USAGE, "no device, or nothing but a device");
-	*run = (struct run){ .path = last, .off = parse_size(&text), .count = 1 };
+	*run = (struct run){ .path = last,
+			     .off = parse_size(&text),
+			     .count = 1 };
 	if (*text++ != ':')
 		errx(EXIT_USAGE, "no size behind the offset");
 	run->size = parse_size(&text);
