@@ -22,9 +22,9 @@ FIO_JSON = {"jobs": [{
             "50.000000": 4000, "99.000000": 9000, "99.900000": 11000}}}}]}
 
 # Logs the settings in force, then does what the test asked for; the real one
-# reads job files.
+# reads job files, and tells of options.
 FAKE_FIO = f"""#!/bin/sh
-[ "$1" = --showcmd ] && exec {REAL_FIO} "$@"
+case $1 in --showcmd|--cmdhelp*|--enghelp*) exec {REAL_FIO} "$@" ;; esac
 cd "$PLUGTOOLS_ROOT" || exit 9
 q=sys/block/nvme0n1/queue d=sys/kernel/debug/nvme_plug
 line=

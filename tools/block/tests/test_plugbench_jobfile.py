@@ -193,6 +193,9 @@ def test_engines_options(read):
                          "hipri=1\nioengine=pvsync2\nrw=read"))
     assert found["a"] == {"ioengine": "io_uring", "hipri": ""}
     assert found["b"]["ioengine"] == "pvsync2"
+    read("[a]\nioengine=libaio\ncmdprio_percentage=3\nuserspace_reap\n[b]\n"
+         "ioengine=io_uring\nfixedbufs\nregisterfiles\nsqthread_poll\n"
+         "sqthread_poll_cpu=0\nnonvectored=1\nforce_async=4")
 
 
 def test_comments(read):
@@ -232,7 +235,8 @@ def test_what_needs_no_sandbox(read):
     read("""[a]\nbssplit=4k/:8k/40\nio_size=8*($pagesize)/2\nmem_align=8k\nmem=shm\nsize=50%
 random_distribution=zoned_abs:60/20G:30/100G:10/500g\nfilesize=8m
 [b]\nrandom_distribution=zipf:.5\nlockmem=1m\nzonemode=strided\nflow=8
-thinktime_blocks_type=issue\nbuffer_compress_percentage=50""")
+thinktime_blocks_type=issue\nbuffer_compress_percentage=50
+softrandommap=1\nbs_is_seq_rand=1\nverify_async_cpus=0\nflow_watermark=100""")
 
 
 # --- what is refused -------------------------------------------------------
@@ -319,6 +323,31 @@ def test_files_and_programs(read, monkeypatch, text, name):
     refused(read, f"[a]\n{text}{name}", "accepted: ")
 
 
+# fio's own, one's second name, and what is short for one
+MORE_OPTIONS = ["trigger-timeout=1 --trigger=touch file", "iomem=mmap:x",
+                "readwrite=write", "exec_pre=x", "output=x", "hipri"]
+
+
+@pytest.mark.parametrize("more", MORE_OPTIONS)
+@pytest.mark.parametrize("line", [
+    "replay_redirect=x --{}", 'buffer_pattern="a\t--{}"', "flow=1 ${{MORE}}"])
+def test_options_in_a_value(read, monkeypatch, line, more):
+    monkeypatch.setenv("MORE", f"--{more}")
+    monkeypatch.setattr(jobfile, "showcmd", None)
+    refused(read, f"[a]\n{line.format(more)}", "accepted: one option on a line")
+
+
+@pytest.mark.parametrize("more", MORE_OPTIONS)
+@pytest.mark.parametrize("line", ["flow=1 ${MORE}", "include inner"])
+def test_options_that_only_fio_sees(read, monkeypatch, line, more):
+    monkeypatch.setenv("MORE", f"--{more}")
+    monkeypatch.setattr(sandbox, "works", lambda: True)
+    monkeypatch.setattr(sandbox, "boxed", lambda command, *_: command)
+    pathlib.Path("inner").write_text(f"flow=1 --{more}\n", encoding="ascii")
+    refused(read, f"[a]\n{line}",
+            f"[a]: {more.partition(' ')[0]}; accepted: an option as fio --cmd")
+
+
 @pytest.mark.parametrize("value, good", [
     *dict.fromkeys(("100s", "1S", "1000000", "1000ms", "1m", "+20s", "-20s",
                     "0x1312d00", "20s,", "20s,1", "9mss", "1.5s", "(9*9)",
@@ -343,8 +372,10 @@ def test_job_files_are_boxed(machine, run):
     machine.put("d/inner", "bs=2k ; small\niodepth=7")
     text = "[global]\ninclude inner\n[a]\nrw=randread"
     run(text, "--keep-scheduler", path="d/x.fio")
-    _, reads, parses, *runs = machine.get("bwrap.log").splitlines()
+    _, reads, lists, engine, parses, *runs = machine.get(
+        "bwrap.log").splitlines()
     assert "fio --showcmd -" in reads
+    assert "fio --cmdhelp=all" in lists and "--enghelp=psync" in engine
     assert "fio --parse-only" in parses
     node = machine.path("dev/nvme0n1")
     assert len(runs) == 2
@@ -390,8 +421,11 @@ def test_fio_has_the_last_word(machine, run):
 
 
 def test_options_are_fios():
-    told = subprocess.run([REAL_FIO, "--cmdhelp=all"], capture_output=True,
-                          text=True, check=True).stdout
-    known = {line.split()[0].rstrip(":") for line in told.splitlines()
-             if line.strip()} | {"mem"}
-    assert {*jobfile.VALUES, *jobfile.REFUSED} <= known
+    """And none of them means something else on its command line."""
+    known = jobfile.listed(set(), jobfile.ENGINES, False)
+    assert {*jobfile.VALUES, *jobfile.REFUSED, "hipri"} <= known
+    own = subprocess.run([REAL_FIO, "--help"], capture_output=True, text=True,
+                         check=True).stdout
+    own = set(re.findall(r"^ *--([\w-]+)", own, re.MULTILINE))
+    assert {"trigger", "output"} <= own
+    assert not own & known

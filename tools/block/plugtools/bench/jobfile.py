@@ -32,6 +32,7 @@ VALUES = {
         """buffered create_only pre_read unlink unlink_each_loop overwrite
         file_append fill_device verify do_verify verify_only
         experimental_verify trim_percentage""".split(), "0")}
+ENGINES = set(VALUES["ioengine"].split("|"))
 ACCEPTED = {"numjobs": "numjobs=1 to 999", "rwmixread": "0 to 100",
             "rwmixwrite": "0 to 100"}
 # What is accepted of these changes nothing.
@@ -45,7 +46,7 @@ OURS = re.compile(r"""
     stats | disk_util | disable_.* | gtod_reduce | clocksource | log_.* |
     write_(bw|lat|iops|hist)_log | per_job_logs | (bw|iops)avgtime |
     exitall.* | exit_what | continue_on_error | create_(serialize|fsync) |
-    create_on_open | allow_file_create | fallocate | fadvise_hint |
+    create_on_open | allow_file_create | flow_watermark | fallocate | fadvise_hint |
     file_service_type | nrfiles | openfiles | invalidate | (ss|steadystate).*
     """, re.VERBOSE)
 # Jobs that wait for each other: all run at once here.
@@ -54,6 +55,7 @@ REFUSED = """exec_prerun exec_postrun wait_for read_iolog write_iolog profile
     merge_blktrace_file ioscheduler directory opendir lockfile cgroup""".split()
 ONLY = "only what shapes the load; this may run programs, use other files, " \
     "or make runs differ"
+LISTED = "an option as fio --cmdhelp=all or --enghelp=ENGINE lists it"
 # A / that is not between numbers, as it is in 4k/60, 4k/: and 8*($ncpus)/2.
 MAYBE_A_FILE = re.compile(r"(?<![0-9a-z)])/|/(?![0-9:$(]|$)|\.\.", re.I)
 # A limit of ours takes their place.
@@ -98,6 +100,10 @@ def used(line, path, files, is_boxed):
     include = re.fullmatch(r"include\s+(.*)", line)
     if not is_boxed:
         line = os.path.expandvars(line)
+    if re.search(r"\s--", line):
+        raise problem(f"{path}: {line}; accepted: one option on a line, and no "
+                      "' --' in it")
+    if not is_boxed:
         if include or MAYBE_A_FILE.search(line):
             raise problem(f"{path}: {line}; accepted: {ONLY}, and bubblewrap "
                           "(bwrap), which would see to files, does not work")
@@ -130,14 +136,32 @@ def sections_of(path, is_boxed):
     return found, files, dropped
 
 
-def showcmd(text, path, is_boxed):
-    """[(option, value or None)] that fio makes of a job file."""
+def ask_fio(words, is_boxed, text=""):
     if not shutil.which("fio"):
         raise EnvironmentProblem(NO_FIO)
-    done = subprocess.run(
-        sandbox.boxed(["fio", "--showcmd", "-"], is_boxed),
-        check=False, input=text, capture_output=True, timeout=SECONDS,
-        encoding="utf-8", errors="surrogateescape")
+    return subprocess.run(
+        sandbox.boxed(["fio", *words], is_boxed), check=False, input=text,
+        capture_output=True, timeout=SECONDS, encoding="utf-8",
+        errors="surrogateescape")
+
+
+def listed(options, engines, is_boxed):
+    """The options of jobs that fio tells of, by their own names.  A command
+    line may have more: fio's own (--trigger=PROGRAM), and what is short for
+    another or its second name, as which no table of ours would know it."""
+    told = [ask_fio([word], is_boxed).stdout for word in (
+        "--cmdhelp=all", *(f"--enghelp={engine}" for engine in engines))]
+    names = set(re.findall(r"^ *([\w-]+) *:", "\n".join(told), re.MULTILINE))
+    # its list lacks what it would put below a second name: iomem_align
+    return names | {option for option in options - names if re.match(
+        f" *{re.escape(option)} *:",
+        ask_fio([f"--cmdhelp={option}"], is_boxed).stdout)}
+
+
+def showcmd(text, path, is_boxed):
+    """[(option, value or None)] that fio makes of a job file.  A value with
+    " --" in it, as a variable's may be, reads as several options."""
+    done = ask_fio(["--showcmd", "-"], is_boxed, text)
     if done.returncode:
         said = done.stderr.partition("\nfio: job")[0].strip()[:200]
         raise problem(f"fio does not take {path}: "
@@ -196,9 +220,9 @@ def accepted(option, value, writes):
     return ONLY if option in REFUSED else None
 
 
-def check_option(option, value, writes, where):
+def check_option(option, value, writes, known, where):
     """Refuse what would write, leave the disk, or cannot be compared."""
-    instead = accepted(option, value, writes)
+    instead = accepted(option, value, writes) if option in known else LISTED
     if instead:
         said = option if value is None else f"{option}={value}"
         raise problem(f"{where}: {said}; accepted: {instead}")
@@ -249,14 +273,16 @@ def read_jobfile(path, writes):
     jobs = jobs_of(sections, path, is_boxed)
     if not jobs:
         raise problem(f"{path} has no job, as [random] and rw=randread")
+    engines = {dict(options).get("ioengine", "psync") for _, options in jobs}
+    known = listed({option for _, options in jobs for option, _ in options},
+                   engines & ENGINES, is_boxed)
     for name, options in jobs:
         for option, value in options:
-            check_option(option, value, writes, f"{path}, [{name}]")
+            check_option(option, value, writes, known, f"{path}, [{name}]")
         dropped |= {option for option, _ in options if is_dropped(option)}
     check_order(jobs, path)
     parts = [part_of(*job) for job in jobs]
     kinds = {kind_of(dict(options).get("rw")) for _, options in jobs}
-    engines = {dict(options).get("ioengine", "psync") for _, options in jobs}
     count = sum(part.jobs for part in parts)
     text = f"{path}: {count} job{'s'[:count > 1]}, {', '.join(sorted(kinds))}"
     if dropped:
