@@ -404,6 +404,25 @@ def test_sandbox(tmp_path):
 
 
 @pytest.mark.skipif(not sandbox.works(), reason="bubblewrap does not work")
+@pytest.mark.parametrize("deed", [
+    "echo x >/proc/{pid}/root{path}", "kill {pid}",
+    ": >>/proc/sys/kernel/core_pattern", "mknod /dev/disk b 7 0",
+    "mount -o remount,bind,rw / && echo x >{path}"])
+def test_root_in_a_sandbox(tmp_path, deed):
+    """It has no way around it through the processes that are outside, and
+    can neither make devices nor mount."""
+    path = tmp_path / "file"
+    with subprocess.Popen(["sleep", "60"]) as other:
+        done = subprocess.run(sandbox.boxed(
+            ["sh", "-c", deed.format(pid=other.pid, path=path)], True),
+            check=False, capture_output=True)
+        assert other.poll() is None
+        other.kill()
+    assert done.returncode and done.stderr
+    assert not path.exists()
+
+
+@pytest.mark.skipif(not sandbox.works(), reason="bubblewrap does not work")
 def test_file_in_a_sandbox(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("pattern").write_bytes(b"x" * 512)
