@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """For all unit tests: the programs that they start find their modules compiled,
-which is most of their time; and --tap, by which make check reads results."""
+which is most of their time, and heed signals; and --tap, by which make check
+reads results."""
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,10 @@ sys.pycache_prefix = str(BUILD / "cache/pycache")
 sys.dont_write_bytecode = False
 os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+from scripts import common  # noqa: E402 pylint: disable=wrong-import-position
+
+common.heed_signals()           # which tests send to what they start
 
 
 class Tap:
