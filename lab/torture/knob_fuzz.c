@@ -48,8 +48,8 @@ static struct kind {
 	  "from " TO_32 "\ntrial (0|" TO_32 ")\n([a-z_]+ [0-9]+\n)*)?$",
 	  32, 0, 34, EINVAL },
 	/* these two can only be read */
-	{ BLOCK "hctx%d/plug_stats", "^$.", "^([^ ]+ [0-9]+\n)*$", 1, 0, 34, EPERM },
-	{ "/sys/kernel/debug/nvme_plug/%.5s/doorbells", "^$.",
+	{ BLOCK "hctx%d/plug_stats", "^only read$", "^([^ ]+ [0-9]+\n)*$", 1, 0, 34, EPERM },
+	{ "/sys/kernel/debug/nvme_plug/%.5s/doorbells", "^only read$",
 	  "^(queue [0-9]+ doorbells [0-9]+ commands [0-9]+\n)*$", 1, 0, 34, EINVAL },
 };
 enum { POLICY, NOMERGES, STATS_ENABLED, ADAPTIVE, NR_KINDS = 6 };
