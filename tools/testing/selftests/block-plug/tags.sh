@@ -127,7 +127,7 @@ below_mpath()
 	remove_map
 	null_remove bp0
 	expect_counts "REQUESTS~127*N:128*N" "TAG_BATCHES~4*N:12*N" \
-		"TAG_SINGLES~REQUESTS:REQUESTS+N/2"
+		"TAG_SINGLES~REQUESTS:REQUESTS+N"
 }
 
 # --- the table --------------------------------------------------------------
