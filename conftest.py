@@ -15,6 +15,7 @@ os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from scripts import common  # noqa: E402 pylint: disable=wrong-import-position
+from scripts.checks import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 common.heed_signals()           # which tests send to what they start
 
@@ -23,29 +24,26 @@ class Tap:
     """Prints a result as it comes, with what a failure said before it."""
 
     def __init__(self):
-        self.number = 0
+        self.report = tap.Report()
 
-    def say(self, good, name, details="", rest=""):
-        for line in details.splitlines():
-            print("# " + line)
-        self.number += 1
-        print(f"{'' if good else 'not '}ok {self.number} {name.replace('#', '')}{rest}",
-              flush=True)
+    def take(self, report, status, details=""):
+        reason = str(report.longrepr[2]) if status == "skip" else ""
+        self.report.take(report.nodeid.replace("#", ""), status, reason, details)
 
     def pytest_runtest_logreport(self, report):
         if report.skipped:
-            self.say(True, report.nodeid, rest=" # SKIP " + str(report.longrepr[2]))
+            self.take(report, "skip")
         elif report.failed:
-            self.say(False, report.nodeid, report.longreprtext)
+            self.take(report, "fail", report.longreprtext)
         elif report.when == "call":
-            self.say(True, report.nodeid)
+            self.take(report, "pass")
 
     def pytest_collectreport(self, report):
         if report.failed:
-            self.say(False, report.nodeid, report.longreprtext)
+            self.take(report, "fail", report.longreprtext)
 
     def pytest_sessionfinish(self):
-        print(f"1..{self.number}", flush=True)
+        print(f"1..{self.report.number}", flush=True)
 
 
 def pytest_addoption(parser):

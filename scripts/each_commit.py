@@ -19,8 +19,9 @@ doc, cocci, html
 What has passed is remembered by its sources, so that the next run asks only
 what is new. --since: only sections whose mails differ from those of a commit of
 this repository, and commits that come elsewhere or bring a file that differs;
-and nothing of the last commit alone. Left out: checkpatch, sparse and W=1, which `make lint` has; the
-link to vmlinux, and modules, which `make kernel` and `make matrix` have.
+and nothing of the last commit alone. Left out: checkpatch, sparse and W=1, which
+`make lint` has; the link to vmlinux, and modules, which `make kernel` and `make
+matrix` have.
 """
 import argparse
 import functools

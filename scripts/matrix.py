@@ -19,8 +19,8 @@ import time
 from scripts.checks import c_style, tap
 from scripts import common
 from scripts import kernel
-from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment, git,
-                     own_objects)
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment,
+                                    own_objects)
 
 OUT = os.path.join(kernel.BUILD, "matrix")
 
