@@ -40,7 +40,7 @@ BELLS = "\n".join(
 
 # Chance moves the number of I/Os that find no tag by that many errors of it, and
 # they come in bunches.
-ERRORS, BUNCH = 4, 8
+ERRORS, BUNCH, TAKES = 4, 8, 3
 
 
 def run(variant, tests, **how):
@@ -127,15 +127,29 @@ def check_base(report):
     check_doorbells(report, doorbells("patched"))
 
 
-def compare_waits(report, said):
-    """No load may have to wait more often, but for chance."""
-    totals = {name: {case: counts[0][0] for case, _, counts in
-                     cases(said[name][WAITS[0]]) if counts} for name in KERNELS}
-    for case, old in totals["base"].items():
-        new = totals["patched"].get(case, 0)
-        report.check(new - old <= ERRORS * (BUNCH * (old + new + 1)) ** .5,
-                     f"{case}: {new} I/Os found no tag, {old} on the unpatched kernel")
-    report.check(totals["base"], "loads were compared")
+def waits(said):
+    """{load: I/Os that found no tag}"""
+    return {case: counts[0][0] for case, _, counts in cases(said[WAITS[0]]) if counts}
+
+
+def compare_waits(report, measure):
+    """No load may have to wait more often, but for chance. Chance comes in bunches
+    that no bound foresees, so what looks worse is measured again, and must be worse
+    each time."""
+    worse = None
+    for _ in range(TAKES):
+        old, new = (waits(said) for said in measure().values())
+        seen = {case: f"{case}: {new.get(case, 0)} I/Os found no tag, {count} on the "
+                f"unpatched kernel" for case, count in old.items()}
+        more = {case for case, count in old.items() if new.get(case, 0) - count >
+                ERRORS * (BUNCH * (count + new.get(case, 0) + 1)) ** .5}
+        worse = more if worse is None else worse & more
+        if not worse:
+            break
+        print(f"# measured again: {'; '.join(seen[case] for case in sorted(worse))}")
+    for case, text in seen.items():
+        report.check(case not in worse, text)
+    report.check(seen, "loads were compared")
 
 
 def both(tests, **how):
@@ -176,7 +190,7 @@ def main():
             return
         report = tap.Report()
         if args.waits:
-            compare_waits(report, both(WAITS, **STEADY))
+            compare_waits(report, lambda: both(WAITS, **STEADY))
         else:
             check_base(report)
     report.exit()
