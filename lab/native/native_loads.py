@@ -9,23 +9,18 @@ from lab.bench import cells
 class InKernel:
     """load.c: a plug, bios, the end of the plug, and no system call."""
 
-    n: int                      # I/Os in a plug
-    announce: int               # these are as struct load has them
-    follow: int = 0
-    cold: int = 0
-    poll: int = 0
-    sleep: int = 0
-    disks: str = "a a"
+    words: dict                 # struct shape's
+    disks: str = "a"
     merged: float = 0           # share of the I/Os, if the policy merges all
-    seconds = 0.008             # of a slice
+    seconds: float = 0.008      # of a slice
 
-    def command(self, ios, delay=0):
-        """What the guest reads. Two batches are the least: the first tenth
-        is not measured."""
-        return ["load", self.disks, *(
-            f"{name}={getattr(self, name)}" for name in (
-                "n", "announce", "follow", "cold", "poll", "sleep")),
-                f"delay={delay}", f"ios={max(ios // self.n, 2) * self.n}"]
+    def command(self, ios, plant=""):
+        """What the guest reads, with a cost that is known. Two batches are the
+        least: the first tenth is not measured."""
+        n = self.words["n"]
+        return ["load", self.disks,
+                *(f"{name}={value}" for name, value in self.words.items()),
+                *plant.split(), f"ios={max(ios // n, 2) * n}"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,16 +30,25 @@ class Program:
     args: str
     seconds = 0.025
 
-    def command(self, ios, delay=0):
+    def command(self, ios, plant=""):
         """What the guest reads."""
-        assert not delay, "a program has none"
+        assert not plant, "a program has none"
         return ["run", "plug_load", self.args, "-n", ios, "-W", ios // 10,
                 "/dev/a"]
 
 
-def plug(n, announce=None, **fields):
+def plug(n, announce=None, disks="a", merged=0, seconds=0.008, **words):
     """So many bios in a plug that knows of as many."""
-    return InKernel(n, n if announce is None else announce, **fields)
+    return InKernel({"n": n, "announce": n if announce is None else announce,
+                     **words}, disks, merged, seconds)
+
+
+def alternating(run):
+    """So many plugs are random, and so many sequential. Two requests of a
+    plug are the least that merge to one."""
+    return {f"alternate-s{n}{f'-by{run}' if run > 1 else ''}":
+            plug(n, change=run, merged=(1 - 1 / n) / 2 if n < 32 else 15 / 32)
+            for n in (2, 4, 8, 16, 32)}
 
 
 # {name: load}, as they are shown side by side
@@ -56,7 +60,7 @@ TABLES = [{
     "rand4k-s32": plug(32),
 }, {
     "rand4k-s128": plug(128),
-    "rand4k-s32-cold": plug(32, cold=1),
+    "rand4k-s32-cold": plug(32, cold=256),
     # Two requests, since the limit of a disk is 255 sectors by default.
     "seq4k-s32": plug(32, follow=2, merged=30 / 32),
     "half-s32": plug(32, follow=1, merged=31 / 64),
@@ -66,13 +70,49 @@ TABLES = [{
     # As NVMe completes when it is polled. The first has no plug, as rand4k-s1:
     # on 6.12 that load does not show what a real disk gains, since its disk
     # completes while 6.12's own plug around each bio still caches the time.
-    "rand4k-s1-batch": plug(2, poll=1, announce=0, disks="pa pa"),
-    "rand4k-s32-batch": plug(32, poll=1, disks="pa pa"),
+    "rand4k-s1-batch": plug(2, poll=1, announce=0, disks="pa"),
+    "rand4k-s32-batch": plug(32, poll=1, disks="pa"),
     "twodev-rand4k-s32-batch": plug(32, poll=1, disks="pa pb"),
     # Each second I/O is waited for: schedule() flushes the plug.
     "sleeping-s32": plug(32, sleep=2),
 }, {
     f"uring-{name}": Program(cells.WORKLOADS[name].args)
     for name in ("rand4k-s32", "rand4k-s128", "seq4k-s32")
+}, {
+    "rand4k-s1-plugged": plug(1),
+    "rand4k-s16": plug(16),
+    "rand4k-s64": plug(64),
+    "half-s4": plug(4, follow=1, merged=3 / 8),
+    "half-s8": plug(8, follow=1, merged=7 / 16),
+}, alternating(1), alternating(4), alternating(64), {
+    # So many I/Os that no two plugs are the same; and fewer than announced.
+    "upto8": plug(8, least=1),
+    "upto32": plug(32, least=1),
+    "s4-of-32": plug(4, announce=32),
+    "s16-of-32": plug(16, announce=32),
+    "upto31-of-32": plug(31, announce=32, least=1),
+}, {
+    "rand16k-s32": plug(32, kb=16),
+    "rand64k-s32": plug(32, kb=64),
+    "rand128k-s32": plug(32, kb=128, disks="large"),
+    "write4k-s4": plug(4, write=1),
+    "write4k-s32": plug(32, write=1),
+}, {
+    # 64 tags; 1023, of which 64 are free, each between others that are not
+    "small-s4": plug(4, disks="small"),
+    "small-s32": plug(32, disks="small"),
+    "full-s4": plug(4, full=16),
+    "full-s32": plug(32, full=16),
+    # out of an L2 cache as well, which takes a millisecond for each plug
+    "rand4k-s32-colder": plug(32, cold=8192, seconds=0.0004),
+}, {
+    "deadline-s32": plug(32, disks="deadline"),
+    "deadline-write4k-s32": plug(32, disks="deadline", write=1),
+    "kyber-s32": plug(32, disks="kyber"),
+    "noiostats-s32": plug(32, disks="noiostats"),
+    "partition-s32": plug(32, disks="part1"),
+}, {
+    "threedev-s32": plug(32, disks="a b c"),
+    "fourdev-s32": plug(32, disks="a b c d"),
 }]
 LOADS = {name: load for table in TABLES for name, load in table.items()}

@@ -24,14 +24,14 @@ class Cell:
     kernel: str
     policy: str = "always"
     counters: bool = False
-    delay: int = 0              # chains before each bio
+    plant: str = ""             # a cost that is known, in words of load.c
 
     @property
     def name(self):
         """One word."""
         return (f"{self.kernel}.{self.policy}"
                 f"{'.counters' if self.counters else ''}"
-                f"{f'.delay{self.delay}' if self.delay else ''}")
+                f"{'.' * bool(self.plant)}{self.plant}")
 
     def settings(self, has_policies):
         """As init.sh takes them."""
@@ -76,8 +76,8 @@ def shuffled(items):
     return random.sample(items, len(items))
 
 
-def slice_of(machine, load, ios, delay=0):
-    found = machine.run(load.command(ios, delay))
+def slice_of(machine, load, ios, plant=""):
+    found = machine.run(load.command(ios, plant))
     return found["ns"] / found["ios"]
 
 
@@ -95,11 +95,11 @@ def fastest(machines, load, ios):
     kernel takes. After a first one, in which caches fill and "adaptive" learns.
     """
     for cell in shuffled(machines):
-        slice_of(machines[cell], load, FIRST * ios, cell.delay)
+        slice_of(machines[cell], load, FIRST * ios, cell.plant)
     found = {cell: [] for cell in machines}
     for _ in range(SLICES):
         for cell in shuffled(machines):
-            found[cell].append(slice_of(machines[cell], load, ios, cell.delay))
+            found[cell].append(slice_of(machines[cell], load, ios, cell.plant))
     return {cell: min(slices) for cell, slices in found.items()}
 
 

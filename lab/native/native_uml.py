@@ -128,6 +128,7 @@ class Machine:
         command = [self.image, "mem=80M", "rootfstype=hostfs",
                    "root=/dev/root", "hostfs=" + ROOT, "ro", "init=/init",
                    "seccomp=on", "null_blk.nr_devices=0", "panic=-1",
+                   "blkdevparts=part:4G@1G(x)",
                    "con=null", "con0=fd:0,fd:1", "quiet"]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 from unittest import mock
 
 import pytest
@@ -157,7 +158,7 @@ def test_the_fastest_slice_counts():
     machine = mock.Mock()
     machine.run.side_effect = [{"ns": 10 * ns, "ios": 10}
                                for ns in (1, 5, 3, 4, 9)]
-    cell = Cell("patched", delay=2)
+    cell = Cell("patched", plant="delay=2")
     assert native_rounds.fastest({cell: machine}, native_loads.plug(4), 40) == {
         cell: 3}
     words = [call.args[0] for call in machine.run.call_args_list]
@@ -223,14 +224,17 @@ def test_plugs_are_whole(ios, wanted):
     assert native_loads.plug(32, poll=1).command(ios)[-1] == wanted
 
 
-def test_load_c_reads_what_it_is_told():
-    """The words, in their order."""
-    words = native_loads.plug(4).command(8, 1)[2:]
-    names = "=%u ".join(word.split("=")[0] for word in words)
+def test_load_c_knows_each_word():
+    """As many as a plug has bios are announced, unless another number is."""
     source = pathlib.Path(native_build.HERE, "load.c").read_text()
-    assert f'"{names}=%u"' in source
-    assert words == "n=4 announce=4 follow=0 cold=0 poll=0 sleep=0 delay=1 " \
-        "ios=8".split()
+    known = set(re.findall(r"WORD\((\w+)\)", source)) - {"name"}
+    assert known == set(re.findall(r"^\tunsigned int (\w+);", source.split(
+        "struct shape {")[1].split("}")[0], re.M))
+    for name, load in native_loads.LOADS.items():
+        if isinstance(load, native_loads.InKernel):
+            assert set(load.words) <= known, name
+    assert native_loads.plug(4, kb=16).command(8, "delay=1") == \
+        "load a n=4 announce=4 kb=16 delay=1 ios=8".split()
 
 
 @pytest.mark.parametrize("before, after, dirty, found", [

@@ -1,14 +1,14 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
-# In User Mode Linux, as init: makes four null_blk disks, a and b, and pa and pb
-# that are polled, and does what native_uml.py asks for on stdin.
+# In User Mode Linux, as init: makes null_blk disks, and does what native_uml.py
+# asks for on stdin.
 #
 # Each line read is one of
 #
 #   set NOMERGES POLICY COUNTERS  for all disks; POLICY may be "-", COUNTERS is
 #				  on or off
-#   load DISK DISK WORDS...	  what load.c does
+#   load DISK... WORDS...	  what load.c does
 #   run COMMAND...		  a program
 #
 # and is answered by a line "result OUTPUT" or "error WHY". The end of stdin is
@@ -17,8 +17,29 @@ set -u
 
 CONFIG=/sys/kernel/config/nullb
 DEBUG=/sys/kernel/debug
-DISKS="a b pa pb"
 export PATH=/bin
+
+# Each has one hardware queue, deep enough for a batch of 128, that completes at
+# once, unless it says so: NAME, a choice of queue/, choices of null_blk.
+disks()
+{
+	cat <<END
+a scheduler=none
+b scheduler=none
+c scheduler=none
+d scheduler=none
+pa scheduler=none poll_queues=1
+pb scheduler=none poll_queues=1
+small scheduler=none hw_queue_depth=64
+large scheduler=none max_sectors=1280
+part scheduler=none size=8192
+softirq scheduler=none irqmode=1
+timer scheduler=none irqmode=2 completion_nsec=10000
+deadline scheduler=mq-deadline
+kyber scheduler=kyber
+noiostats iostats=0
+END
+}
 
 die()
 {
@@ -35,18 +56,25 @@ mount_all()
 		mount -t debugfs debugfs $DEBUG
 }
 
-# One hardware queue, deep enough for a batch of 128, that completes at once, or
-# when it is polled.
+# put DIRECTORY FILE=VALUE...
+put()
+{
+	where=$1
+	shift
+	for pair; do
+		echo "${pair#*=}" >"$where/${pair%%=*}" || return 1
+	done
+}
+
 make_disk()
 {
-	polls=0
-	[ "${1#p}" = "$1" ] || polls=1
-	mkdir "$CONFIG/$1" || return 1
-	for pair in size=4096 irqmode=0 queue_mode=2 submit_queues=1 \
-		    poll_queues=$polls hw_queue_depth=1023 power=1; do
-		echo "${pair#*=}" >"$CONFIG/$1/${pair%%=*}" || return 1
-	done
-	echo none >"/sys/block/$1/queue/scheduler"
+	name=$1 queue=$2
+	shift 2
+	mkdir "$CONFIG/$name" &&
+		put "$CONFIG/$name" size=4096 irqmode=0 queue_mode=2 \
+			submit_queues=1 poll_queues=0 hw_queue_depth=1023 \
+			"$@" power=1 &&
+		put "/sys/block/$name/queue" scheduler=none "$queue"
 }
 
 # choose FILE VALUE
@@ -74,7 +102,8 @@ set_disk()
 
 set_all()
 {
-	for disk in $DISKS; do
+	for disk in "$CONFIG"/*/; do
+		disk=${disk%/} disk=${disk##*/}
 		set_disk "$disk" "$@" || die "$disk does not take: $*"
 	done
 	echo "result set=1"
@@ -100,8 +129,9 @@ measure()
 
 stty -echo
 mount_all || die "a file system cannot be mounted"
-for disk in $DISKS; do
-	make_disk "$disk" || die "null_blk does not make $disk"
+disks | while read -r line; do
+	# shellcheck disable=SC2086 # words
+	make_disk $line || die "null_blk does not make $line"
 done
 has=no
 [ ! -e /sys/block/a/queue/plug_policy ] || has=yes
