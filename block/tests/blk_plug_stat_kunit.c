@@ -76,9 +76,9 @@ static void blk_plug_stat_test_is(struct kunit *test,
 struct why_case {
 	const char *name;
 	unsigned int wanted;
-	unsigned int used;		/* tags that the last plug used */
+	unsigned int used;		/* by the last plug; 32 by the one before */
+	unsigned int taken;		/* by this plug: it comes back for more */
 	unsigned int shallow_depth;
-	blk_mq_req_flags_t flags;
 	bool shared;
 	unsigned int active;		/* the share is half the depth */
 	unsigned int depth;
@@ -110,8 +110,16 @@ static const struct why_case why_cases[] = {
 	  .active = 1000, .got = 32, .why = NONE },
 	{ "last_plug_used_one", .wanted = 32, .used = 1, .depth = 1024,
 	  .got = 1, .why = NONE },
-	{ "reserved", .wanted = 32, .used = 32, .depth = 1024,
-	  .flags = BLK_MQ_REQ_RESERVED, .why = NONE },
+	{ "back_after_one_takes_the_rest", .wanted = 31, .used = 1, .taken = 1,
+	  .depth = 1024, .got = 31, .why = NONE },
+	{ "back_after_8_of_32_takes_24", .wanted = 32, .used = 8, .taken = 8,
+	  .depth = 1024, .got = 24, .why = NONE },
+	{ "back_after_20_of_32_takes_as_many", .wanted = 32, .used = 20,
+	  .taken = 20, .depth = 1024, .got = 20, .why = NONE },
+	{ "back_after_32_takes_as_many", .wanted = 32, .used = 32, .taken = 32,
+	  .depth = 1024, .got = 32, .why = NONE },
+	{ "fewer_are_to_come", .wanted = 3, .used = 32, .depth = 1024,
+	  .got = 3, .why = NONE },
 	{ "elevator_limits", .wanted = 32, .used = 32, .depth = 1024,
 	  .shallow_depth = 8, .why = BLK_PLUG_STAT_NO_BATCH_SCHEDULER },
 };
@@ -131,11 +139,21 @@ static void blk_plug_stat_test_why(struct kunit *test)
 		.hctx		= hctx,
 		.nr_tags	= c->wanted,
 		.shallow_depth	= c->shallow_depth,
-		.flags		= c->flags,
 	};
+	struct blk_mq_plug_use *use = &fake->ctx.plug_use[HCTX_TYPE_DEFAULT];
 	enum blk_plug_stat_id id;
+	unsigned int got;
 
-	fake->ctx.plug_use[HCTX_TYPE_DEFAULT].nr_tags = c->used;
+	*use = (struct blk_mq_plug_use){
+		.plug_id	= 1,
+		.nr		= { c->used, BLK_MAX_REQUEST_COUNT },
+	};
+	if (c->taken) {
+		fake->plug.id = 1;
+		use->nr[0] = c->taken;
+		use->nr[1] = c->used;
+		use->nr[2] = BLK_MAX_REQUEST_COUNT;
+	}
 	hctx->flags = c->shared ? BLK_MQ_F_TAG_QUEUE_SHARED : 0;
 	hctx->state = BIT(BLK_MQ_S_TAG_ACTIVE);
 	hctx->tags = &fake->tags;
@@ -145,7 +163,13 @@ static void blk_plug_stat_test_why(struct kunit *test)
 	fake->tags.bitmap_tags.sb.round_robin = c->round_robin;
 	atomic_set(&fake->tags.bitmap_tags.ws_active, c->waiting);
 
-	KUNIT_EXPECT_EQ(test, blk_mq_tag_batch(&data), c->got);
+	current->plug = &fake->plug;
+	got = blk_mq_tag_batch(&data);
+	current->plug = NULL;
+	KUNIT_EXPECT_EQ(test, got, c->got);
+	/* Nothing can be batched of this map: ask no more. */
+	KUNIT_EXPECT_TRUE(test, fake->plug.single ==
+			  (c->why == BLK_PLUG_STAT_NO_BATCH_DEPTH));
 	for (id = 0; id < BLK_PLUG_STAT_NR; id++)
 		blk_plug_stat_test_is(test, hctx, id, id == c->why);
 }

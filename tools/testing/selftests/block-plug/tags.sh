@@ -43,6 +43,16 @@ merging_in_turn()
 	done
 }
 
+# kinds_in_turn SIZE: plugs that merge, and others that do not
+kinds_in_turn()
+{
+	local i=0
+
+	while [ $((i += 1)) -le $N ]; do
+		plugs "$1" bp0 1 -a seq && plugs "$1" bp0 1 || return
+	done
+}
+
 # buffered MODE SIZE: each read sleeps until its page is there. "never" leaves
 # the plug empty: that it sleeps must count all the same.
 buffered()
@@ -82,14 +92,14 @@ somebody_waits()
 	grep -q 'ws_active=[1-9]' "$DEBUGFS/block/bp2/hctx0/tags"
 }
 
-# Four I/Os hold bp2's tags while a worker of io_uring waits for one. Ours find
+# Eight I/Os hold bp2's tags while a worker of io_uring waits for one. Ours find
 # none, and go to workers, each of which counts as one more. A request may be in
 # flight for 5 s.
 full()
 {
-	null_create bp1 && null_create bp2 hw_queue_depth=4 submit_queues=1 \
+	null_create bp1 && null_create bp2 hw_queue_depth=8 submit_queues=1 \
 		irqmode=2 completion_nsec=3000000000 || return
-	background plug_load -s 8 -c 8 -d 8 -n 8 /dev/bp2 >"$TMP/full"
+	background plug_load -s 9 -c 9 -d 9 -n 9 /dev/bp2 >"$TMP/full"
 	wait_for 60 somebody_waits || return
 	measure bp1 submit "bp2:0:4k*2+1m" "bp1:0:4k*30+1m" || return
 	expect_counts TAG_SINGLES=4:6
@@ -133,7 +143,7 @@ below_mpath()
 # --- the table --------------------------------------------------------------
 
 require root debugfs counts plug_load submit_list fio taskset null_blk
-plan $((3 + 3 + 7 + 12 + 4 + 6 + 1 + 6 + 2))
+plan $((3 + 3 + 7 + 12 + 4 + 1 + 6 + 1 + 6 + 2))
 
 # A batch has 32 tags at most; the first is no exception.
 for i in 32 64 128; do
@@ -189,6 +199,11 @@ row "128 that merge into four" "" "REQUESTS~4*N $merged" merging 128 32
 row "128 that merge two by two" "" "REQUESTS~64*N $merged" merging 128 2
 row "plugs of 32 and 16 in turn, one request each" "" "REQUESTS~2*N $merged" \
 	merging_in_turn
+
+# Reproducer: each random plug learnt anew, by 1, 1, 2 and 4, what the one before
+# the last had used.
+row "plugs of 8 that merge, and that do not, in turn" "" \
+	"REQUESTS~9*N $merged TAG_BATCHES~N:N+2" kinds_in_turn 8
 
 # Reproducer: whoever sleeps gives back what the plug has allocated ahead, and
 # the next I/O allocated 31 requests anew. A timer completes, or "never" would
