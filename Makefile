@@ -83,8 +83,8 @@ shell: kernel
 #: Measure
 #:   bench     policies and baselines on modelled SSDs
 #:               SUITE="a b"   what of it (default: cpu rfc nvme), or all;
-#:                             "lines", "native", "loads": accesses to memory,
-#:                             nanoseconds, software that others wrote
+#:                             "native", "loads": nanoseconds, software that
+#:                             others wrote
 #:               RUNS=n        of each cell, each with its own seed
 #:               COMPARE=json  records of an earlier run to compare with
 # User Mode Linux, which native measures, is built as it is needed.

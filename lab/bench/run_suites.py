@@ -10,16 +10,15 @@ a speed.
 import argparse
 import os
 
-from lab.bench import kernels, lab, lines, profiles, suites
+from lab.bench import kernels, lab, profiles, suites
 from lab.native import native
 from plugtools.report import changes, page, tables, verdict
 from plugtools.report.records import ReportError, load, save
 from plugtools.report.summary import summarise
 from scripts import ROOT, common, kernel
 
-# Suites with an instrument of their own: what they measure with is not a guest
-# whose time is its instructions.
-OWN = {one.NAME: one for one in (lines, native)}
+# With an instrument of its own, which is no guest whose time is its instructions
+OWN = {native.NAME: native}
 EVERY = [*suites.SUITES, *OWN]
 
 

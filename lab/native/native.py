@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench SUITE=native: nanoseconds on a real CPU, not instructions.
 
-The kernels run as processes of this machine, User Mode Linux, on one CPU; what
-uml/ adds makes them take the time that they take on bare metal, and loads
-disks from within, without system calls. A round boots each cell anew, since
+The kernels run as processes of this machine, User Mode Linux, on one CPU or, for
+some of the loads, on two; what uml/ adds makes them take the time that they take
+on bare metal, and loads disks from within, without system calls. A round boots each cell anew, since
 where code and data come to lie differs from boot to boot, and measures all
 loads in random order. What counts is the ratio of a cell to the unpatched
 kernel in the same round: its mean over the rounds, with the interval that
@@ -33,13 +33,19 @@ Ratio: ns per I/O of the unpatched kernel / of this row, in a round; above
 1 is faster. After it, half of the interval that holds it with 95% confidence.
 Rows: the kernel at the end of each section, then the whole series in each mode,
 its counters off and on. Columns: I/Os in a plug, random unless they are called
-otherwise; "cold": caches are emptied before each plug; "half": every second I/O
-continues the last one; "unannounced": the plug is not told how many come;
-"batch": polled, completed in batches; "sleeping": every second I/O is waited
-for, but by "never", which leaves nothing to wait for. "uring" is plug_load: a
-system call, which takes 10 us and more here and far less on bare metal, is most
-of its time. User Mode Linux on null_blk, one CPU: no interrupts, no DMA, no
-other CPU that a lock or a cache line could come from."""
+otherwise. All loads follow each other on the same disks, in an order of each
+round, so that what a kernel has learnt before is part of it.
+"cold": caches are emptied before each plug, "colder": L2, too; "half": every
+second I/O continues the last one; "unannounced": the plug is not told how many
+come, "of": it is told more than come; "upto": a random number comes; "batch":
+polled, completed in batches; "sleeping": every second I/O is waited for, but by
+"never", which leaves nothing to wait for; "alternate": plugs are all random or
+all sequential, "by": so many, then as many of the other kind; "small": 64 tags;
+"full": 64 of 1023 tags are free. "uring" is plug_load, to which a system call
+takes 10 us and more here and far less on bare metal.
+On two CPUs: "remote": the other CPU polls for all completions; "both": each
+submits, as with "onequeue" to the same hardware queue, "twoqueues" to its own.
+User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 
 BASE, SERIES = "unpatched", "patched"
 REFERENCE = Cell(BASE)
@@ -49,7 +55,7 @@ PATIENCE = 120              # seconds that it waits for quiet, all in all
 MANY = 16                   # delays that say how long one is
 ROUNDS = os.path.join(lab.OUT, "native-rounds.jsonl")
 
-FIELDS = ["kernel", "policy", "counters", "workload", "ratio", "ci_low",
+FIELDS = ["kernel", "policy", "counters", "workload", "cpus", "ratio", "ci_low",
           "ci_high", "rounds", "ns_per_io", "ns_saved", "quiet"]
 
 
@@ -73,6 +79,7 @@ def records(rounds, plan, head):
     """Of all cells and loads, those of the reference first."""
     return [{"suite": NAME, "kernel": cell.kernel, "policy": cell.policy,
              "counters": cell.counters, "workload": name, "commit": head,
+             "cpus": native_loads.LOADS[name].cpus,
              **compare(rounds, name, plan.cells[0], cell)}
             for name in plan.loads for cell in plan.cells]
 
@@ -93,6 +100,21 @@ def cells(names):
               for mode in MODES)]
 
 
+def cpu_name():
+    """Of the machine: a figure without it says little."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines
+                 if line.startswith("model name")]
+    return names[0] if names else "an unknown CPU"
+
+
+def loads():
+    """The names of those that there are machines for."""
+    most = min(len(native_uml.host_cpus()), 1 + native_build.has_two_cpus())
+    return [name for name, load in native_loads.LOADS.items()
+            if load.cpus <= most]
+
+
 def images(commits):
     return {name: native_build.build(commit, name)
             for name, commit in commits.items()}
@@ -100,7 +122,7 @@ def images(commits):
 
 def keys(commits):
     """What rounds are of, to know them by."""
-    return {"loads": list(native_loads.LOADS), **{
+    return {"loads": loads(), "cpu": cpu_name(), **{
         name: native_build.key_of(native_build.planted(commit))
         for name, commit in commits.items()}}
 
@@ -108,8 +130,8 @@ def keys(commits):
 def whole_plan(runs):
     commits = kernels()
     return native_rounds.Plan(images(commits), cells(commits),
-                              list(native_loads.LOADS), runs or RUNS,
-                              PATIENCE, ROUNDS, keys(commits))
+                              loads(), runs or RUNS, PATIENCE, ROUNDS,
+                              keys(commits))
 
 
 def measure(runs, head):
@@ -174,12 +196,26 @@ def table(found):
               for name, row in others), ""]
 
 
+def system_call(found, few="uring-rand4k-s32", many="uring-rand4k-s1024"):
+    """What one takes, and its share if many I/Os have one: the two differ in
+    little else, as a plug flushes itself each 32."""
+    ns = {one["workload"]: one["ns_per_io"] for one in found
+          if one["kernel"] == BASE and one["policy"] == "always"}
+    if not {few, many} <= set(ns):
+        return []
+    call = (ns[few] - ns[many]) / (1 / 32 - 1 / 1024)
+    return [f"A system call takes {call / 1000:.1f} us: "
+            f"{100 * call / 32 / ns[few]:.0f}% of {few}, "
+            f"{100 * call / 1024 / ns[many]:.0f}% of {many}."]
+
+
 def text(found):
     """Tables of a few loads each, as they are listed."""
-    lines = []
+    lines = [f"{cpu_name()}:"]
     for group in native_loads.TABLES:
         some = [one for one in found if one["workload"] in group]
         lines += table(some) if some else []
+    lines += system_call(found)
     if not all(one["quiet"] for one in found):
         lines.append("NOISY: others used the CPUs in some rounds, although "
                      "native waited for them; measure again")
@@ -203,69 +239,84 @@ def flaw(one):
 # --- the short form ----------------------------------------------------------
 
 SHORT_LOADS = ["rand4k-s32", "seq4k-s32", "half-s32", "twodev-rand4k-s32-batch",
-               "sleeping-s32", "uring-rand4k-s32"]
+               "alternate-s4", "sleeping-s32", "uring-rand4k-s32"]
+SHORT_LOADS_OF_TWO = ["remote-s32", "remote-seq4k-s32", "twoqueues-s32"]
 SHORT_CELLS = [Cell(SERIES), Cell(SERIES, counters=True),
                Cell(SERIES, "never"), Cell(SERIES, "adaptive")]
 SHORT_ROUNDS = 2
-DELAYED = ["rand4k-s32", "twodev-rand4k-s32-batch"]
+# What is planted in one cell and not in another, and how many ns of an I/O that
+# must be: one of 72 cycles, so many times, in what one CPU does and in what two
+# do at a time; a word of each CPU, in a cache line of its own or not.
+PLANTS = [
+    (f"72 cycles are 10 to 40 ns, by {MANY} times that",
+     "delay=1", f"delay={MANY}", {
+         "rand4k-s32": 1, "twodev-rand4k-s32-batch": 1, "remote-s32": 1,
+         "twoqueues-s32": 2}, MANY - 1, 10, 40),
+    ("a cache line that two CPUs write to is 4 to 400 ns",
+     "share=128", "share=8", {"twoqueues-s32": 1}, 1, 4, 400),
+]
 
 
-def check_delay(report, found, tries=3):
-    """Is a delay found that is known? It depends on the clock: what was not
+def check_plant(report, found, plant, tries=3):
+    """Is a cost found that is known? It depends on the clock: what was not
     right is measured again, and says nothing if others used the CPUs."""
-    name = f"native: 72 cycles are 10 to 40 ns, by {MANY} times that"
+    what, without, planted, at_a_time, times, least, most = plant
     plan = native_rounds.Plan({SERIES: found}, [
-        Cell(SERIES, plant=f"delay={n}") for n in (1, MANY)], DELAYED,
-                              SHORT_ROUNDS)
+        Cell(SERIES, plant=words) for words in (without, planted)],
+                              list(at_a_time), SHORT_ROUNDS)
     for _ in range(tries):
         rounds = native_rounds.measure(plan)
         each = {load: -compare(rounds, load, *plan.cells)["ns_saved"]
-                / (MANY - 1) for load in DELAYED}
-        good = all(10 < ns < 40 for ns in each.values())
+                * tasks / times for load, tasks in at_a_time.items()}
+        good = all(least < ns < most for ns in each.values())
         said = ", ".join(f"{load}: {ns:.1f} ns" for load, ns in each.items())
         if good:
             break
     if good or all(one["quiet"] for one in rounds):
-        report.check(good, name, said)
+        report.check(good, f"native: {what}", said)
     else:
-        report.skip(name, "others used the CPUs, which this needs, in each of "
-                    f"{tries} tries: {said}")
+        report.skip(f"native: {what}", "others used the CPUs, which this needs, "
+                    f"in each of {tries} tries: {said}")
 
 
 def check_records(report, found):
     """Has each cell a record?"""
-    plan = native_rounds.Plan({SERIES: found}, SHORT_CELLS, SHORT_LOADS,
-                              SHORT_ROUNDS)
+    names = SHORT_LOADS + SHORT_LOADS_OF_TWO
+    plan = native_rounds.Plan({SERIES: found}, SHORT_CELLS, names, SHORT_ROUNDS)
     made = records(native_rounds.measure(plan), plan, "check")
     flaws = [f"{one}: {flaw(one)}" for one in made if flaw(one)]
-    if report.check(len(made) == len(SHORT_CELLS) * len(SHORT_LOADS)
+    if report.check(len(made) == len(SHORT_CELLS) * len(names)
                     and not flaws,
                     "native: each cell has a record with an interval",
                     "\n".join(flaws) or f"{len(made)} records"):
         print("# " + text(made).replace("\n", "\n# "))
 
 
-def check_machine(report, found):
-    """Are the loads what they are called? It shows in what merges. What cannot
-    be must be said."""
-    with native_uml.alone(), native_uml.Machine(
-            "alone", found, max(os.sched_getaffinity(0))) as machine:
+def check_merges(report, machine, names):
+    """Are the loads what they are called? It shows in what merges."""
+    for name in names:
+        load = native_loads.LOADS[name]
+        one = machine.run(load.command(32000))
+        share = one["merged"] / one["ios"]
+        report.check(abs(share - load.merged) < 0.02,
+                     f"native: {name} merges {100 * load.merged:.0f}%",
+                     f"{100 * share:.1f}%")
+
+
+def check_machine(report, found, cpus, names):
+    """What cannot be must be said."""
+    with native_uml.Machine("alone", found, cpus) as machine:
         machine.has_policies()
         machine.start(0, "always", False)
-        for name in SHORT_LOADS[:-1]:
-            load = native_loads.LOADS[name]
-            one = machine.run(load.command(32000))
-            share = one["merged"] / one["ios"]
-            report.check(abs(share - load.merged) < 0.02,
-                         f"native: {name} merges {100 * load.merged:.0f}%",
-                         f"{100 * share:.1f}%")
+        check_merges(report, machine, names)
         said = "it was taken"
         try:
             machine.start(0, "sometimes", False)
         except lab.LabError as error:
             said = str(error)
         report.check("does not take: 0 sometimes" in said,
-                     "native: a policy that cannot be set is an error", said)
+                     f"native: on {len(cpus)} CPUs, a policy that cannot be set "
+                     "is an error", said)
 
 
 def main():
@@ -276,8 +327,12 @@ def main():
     with report.must("native: kernels as processes", *lab.ERRORS):
         found = native_build.build(native_build.SERIES, SERIES)
         check_records(report, found)
-        check_delay(report, found)
-        check_machine(report, found)
+        for plant in PLANTS:
+            check_plant(report, found, plant)
+        with native_uml.alone():
+            cpus = native_uml.host_cpus()[:2]
+            check_machine(report, found, cpus[:1], SHORT_LOADS[:-1])
+            check_machine(report, found, cpus, SHORT_LOADS_OF_TWO)
     report.check(native_build.sections(), "native: the series has sections")
     report.exit()
 

@@ -10,6 +10,7 @@ import glob
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -19,7 +20,8 @@ from scripts.series import measured
 from scripts.series.git import Git, GitError
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "uml")
-PATCH = os.path.join(HERE, "uml.patch")
+# With what file in it a kernel takes them.
+PATCHES = {"uml.patch": "arch/um/Kconfig", "smp.patch": "arch/um/kernel/smp.c"}
 FILES = {"alternative.h": "arch/um/include/asm/alternative.h",
          "jump_label.c": "arch/um/kernel/jump_label.c",
          "jump_label.h": "arch/um/include/asm/jump_label.h",
@@ -66,16 +68,22 @@ def snapshot():
         return commit_of(own, own.get("write-tree"), "HEAD")
 
 
+def apply(own, name, commit):
+    try:
+        own("apply", "--cached", os.path.join(HERE, name))
+    except GitError as error:
+        raise lab.LabError(f"native/{name} does not apply to {commit}:"
+                           f"\n{error}") from None
+
+
 def planted(commit):
     """A commit with native/ on top."""
     with tempfile.TemporaryDirectory() as where:
         own = git().having(GIT_INDEX_FILE=os.path.join(where, "index"))
         own("read-tree", commit)
-        try:
-            own("apply", "--cached", PATCH)
-        except GitError as error:
-            raise lab.LabError(f"native/uml.patch does not apply to {commit}:"
-                               f"\n{error}") from None
+        for name, needed in PATCHES.items():
+            if own("ls-files", needed):
+                apply(own, name, commit)
         for name, place in FILES.items():
             blob = own.get("hash-object", "-w", os.path.join(HERE, name))
             own("update-index", "--add", "--cacheinfo",
@@ -106,6 +114,11 @@ def sections():
 
 # --- building ----------------------------------------------------------------
 
+def has_two_cpus():
+    """User Mode Linux has one CPU before 6.19."""
+    return bool(git()("ls-tree", "refs/tags/base", PATCHES["smp.patch"]))
+
+
 def make(*args):
     return kernel.make_command(
         TREE, OUT, "ARCH=um",
@@ -133,11 +146,11 @@ def all_options(path):
 
 
 def unknown_options():
-    """Those of the series' that this kernel is too early for."""
-    text = "".join(path.read_text()
-                   for path in pathlib.Path(TREE, "block").glob("Kconfig*"))
+    """Those of the series', and SMP, that this kernel is too early for."""
+    text = "".join(path.read_text() for where in ("block", "arch/um")
+                   for path in pathlib.Path(TREE, where).glob("Kconfig*"))
     return [name for name in kernel.wanted_options(FRAGMENTS)
-            if "PLUG" in name
+            if re.search("PLUG|SMP|NR_CPUS", name)
             and f"config {name.removeprefix('CONFIG_')}\n" not in text]
 
 

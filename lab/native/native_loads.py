@@ -14,6 +14,11 @@ class InKernel:
     merged: float = 0           # share of the I/Os, if the policy merges all
     seconds: float = 0.008      # of a slice
 
+    @property
+    def cpus(self):
+        """Of the machine."""
+        return 2 if "tasks" in self.words else 1
+
     def command(self, ios, plant=""):
         """What the guest reads, with a cost that is known. Two batches are the
         least: the first tenth is not measured."""
@@ -25,10 +30,12 @@ class InKernel:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """plug_load: the same through io_uring, of which a system call is most."""
+    """plug_load: the same through io_uring, of which a system call is most,
+    unless many I/Os share it."""
 
     args: str
     seconds = 0.025
+    cpus = 1
 
     def command(self, ios, plant=""):
         """What the guest reads."""
@@ -44,12 +51,14 @@ def plug(n, announce=None, disks="a", merged=0, seconds=0.008, **words):
 
 
 def alternating(run):
-    """So many plugs are random, and so many sequential. Two requests of a
-    plug are the least that merge to one."""
+    """So many plugs are random, and so many sequential. At 32, these are two
+    requests, as of seq4k-s32."""
     return {f"alternate-s{n}{f'-by{run}' if run > 1 else ''}":
             plug(n, change=run, merged=(1 - 1 / n) / 2 if n < 32 else 15 / 32)
             for n in (2, 4, 8, 16, 32)}
 
+
+REMOTE = {"tasks": 2, "remote": 1, "poll": 1, "disks": "pa"}
 
 # {name: load}, as they are shown side by side
 TABLES = [{
@@ -78,6 +87,10 @@ TABLES = [{
 }, {
     f"uring-{name}": Program(cells.WORKLOADS[name].args)
     for name in ("rand4k-s32", "rand4k-s128", "seq4k-s32")
+} | {
+    # A thousand I/Os share a system call; their plug flushes itself, each 32.
+    f"uring-{name}4k-s1024": Program(f"-a {name} -d 1024 -s 1024 -c 1024")
+    for name in ("rand", "seq")
 }, {
     "rand4k-s1-plugged": plug(1),
     "rand4k-s16": plug(16),
@@ -103,8 +116,8 @@ TABLES = [{
     "small-s32": plug(32, disks="small"),
     "full-s4": plug(4, full=16),
     "full-s32": plug(32, full=16),
-    # out of an L2 cache as well, which takes a millisecond for each plug
-    "rand4k-s32-colder": plug(32, cold=8192, seconds=0.0004),
+    # out of an L2 cache as well, which takes much longer than the plug
+    "rand4k-s32-colder": plug(32, cold=8192, seconds=0.001),
 }, {
     "deadline-s32": plug(32, disks="deadline"),
     "deadline-write4k-s32": plug(32, disks="deadline", write=1),
@@ -114,5 +127,27 @@ TABLES = [{
 }, {
     "threedev-s32": plug(32, disks="a b c"),
     "fourdev-s32": plug(32, disks="a b c d"),
+}, {
+    # Two CPUs: the second one completes what the first one sends, as where
+    # interrupts go to another CPU,
+    "remote-s1": plug(1, announce=0, **REMOTE),
+    "remote-s4": plug(4, **REMOTE),
+    "remote-s32": plug(32, **REMOTE),
+    "remote-half-s8": plug(8, follow=1, merged=7 / 16, **REMOTE),
+    "remote-seq4k-s32": plug(32, follow=2, merged=30 / 32, **REMOTE),
+}, {
+    # or both send: to one hardware queue, to one each, with few tags,
+    "onequeue-s4": plug(4, tasks=2),
+    "onequeue-s32": plug(32, tasks=2),
+    "twoqueues-s4": plug(4, tasks=2, disks="two"),
+    "twoqueues-s32": plug(32, tasks=2, disks="two"),
+    "small-both-s32": plug(32, tasks=2, disks="small"),
+}, {
+    # to two disks that share their tags; completed by a softirq, or a timer.
+    "shared-both-s4": plug(4, tasks=2, disks="sa sb"),
+    "shared-both-s32": plug(32, tasks=2, disks="sa sb"),
+    "softirq-s32": plug(32, tasks=1, disks="softirq"),
+    "softirq-both-s32": plug(32, tasks=2, disks="softirq"),
+    "timer-both-s32": plug(32, tasks=2, disks="timer"),
 }]
 LOADS = {name: load for table in TABLES for name, load in table.items()}

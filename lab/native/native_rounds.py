@@ -8,6 +8,7 @@ import os
 import random
 import time
 
+from lab.bench import lab
 from lab.native import native_loads, native_uml
 from scripts import common
 
@@ -54,7 +55,11 @@ class Plan:
     key: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        self.cpu = max(os.sched_getaffinity(0))
+        self.cpus = native_uml.host_cpus()
+        needed = max((native_loads.LOADS[name].cpus for name in self.loads),
+                     default=1)
+        if needed > len(self.cpus):
+            raise lab.LabError(f"some of the loads need {needed} CPUs")
         self.ios = {}
         self.doing = ""
 
@@ -103,26 +108,38 @@ def fastest(machines, load, ios):
     return {cell: min(slices) for cell, slices in found.items()}
 
 
-def boot(plan, stack):
-    """{cell: machine}, all of them set up."""
-    machines = {cell: stack.enter_context(native_uml.Machine(
-        cell.name, plan.images[cell.kernel], plan.cpu))
-                for cell in shuffled(plan.cells)}
-    for cell, machine in machines.items():
+def boot(plan, stack, cpus):
+    """{cell: machine}, all of them set up. One by one: a CPU that waits for its
+    machine's other CPU would keep the other machines' off."""
+    machines = {}
+    for cell in shuffled(plan.cells):
+        machine = machines[cell] = stack.enter_context(native_uml.Machine(
+            cell.name, plan.images[cell.kernel], plan.cpus[:cpus]))
         machine.start(*cell.settings(machine.has_policies()))
     return machines
 
 
-def measure_round(plan):
-    """{load: {name of a cell: ns per I/O}}"""
+def measure_on(plan, names, cpus):
+    """{load: {name of a cell: ns per I/O}}, on machines of so many CPUs."""
     found = {}
     with contextlib.ExitStack() as stack:
-        machines = boot(plan, stack)
-        for name in shuffled(plan.loads):
+        machines = boot(plan, stack, cpus)
+        for name in shuffled(names):
             ios = length(plan, machines[plan.cells[0]], name)
             times = fastest(machines, native_loads.LOADS[name], ios)
             found[name] = {cell.name: round(ns, 3)
                            for cell, ns in times.items()}
+    return found
+
+
+def measure_round(plan):
+    """The same, of all loads."""
+    found = {}
+    for cpus in 1, 2:
+        names = [name for name in plan.loads
+                 if native_loads.LOADS[name].cpus == cpus]
+        if names:
+            found |= measure_on(plan, names, cpus)
     return found
 
 
@@ -134,7 +151,7 @@ def keep_round(plan, rounds):
             plan.doing = "waiting for a quiet machine"
             plan.patience -= native_uml.wait_for_quiet(plan.patience)
         plan.doing = "measuring"
-        others, start = native_uml.Others(plan.cpu), time.monotonic()
+        others, start = native_uml.Others(), time.monotonic()
         one = {"ns": measure_round(plan),
                "quiet": others.share() < native_uml.QUIET}
         spent = time.monotonic() - start

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels as processes of this machine: User Mode Linux, on one CPU."""
+"""Kernels as processes of this machine: User Mode Linux, on one CPU or two."""
 import contextlib
 import os
 import random
@@ -25,35 +25,37 @@ ANSWER_SECONDS = 180            # from one to the next; a busy machine takes lon
 QUIET = 0.15
 
 
+def host_cpus():
+    """Ours, the last one first: fewer interrupts go there."""
+    return sorted(os.sched_getaffinity(0), reverse=True)
+
+
 # --- the machine's load ------------------------------------------------------
 
-def busy_ticks():
-    """{cpu: (busy, stolen)} in clock ticks since the host booted."""
-    found = {}
+def busy_seconds():
+    """Of all CPUs, stolen ones included, since the host booted."""
     with open("/proc/stat", encoding="ascii") as lines:
-        for line in lines:
-            name, *ticks = line.split()
-            if name[:3] == "cpu" and name != "cpu":
-                ticks = [int(tick) for tick in ticks]
-                idle = ticks[3] + ticks[4]
-                found[int(name[3:])] = (sum(ticks[:8]) - idle, ticks[7])
-    return found
+        ticks = [int(tick) for tick in lines.readline().split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    """Of this process, and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 class Others:
-    """What other processes take of the CPUs, from now on."""
+    """What other processes take of the CPUs, from now on; all that were begun
+    since then must have ended when it is asked for."""
 
-    def __init__(self, own=None):
-        self.own = own
-        self.before = busy_ticks()
+    def __init__(self):
+        self.busy, self.own = busy_seconds(), own_seconds()
         self.start = time.monotonic()
 
     def share(self):
-        """Of one CPU. On the CPU that measures only stolen time is not ours.
-        """
-        ticks = sum(now[cpu == self.own] - self.before[cpu][cpu == self.own]
-                    for cpu, now in busy_ticks().items())
-        return ticks / os.sysconf("SC_CLK_TCK") / (time.monotonic() - self.start)
+        """Of one CPU."""
+        theirs = busy_seconds() - self.busy - (own_seconds() - self.own)
+        return theirs / (time.monotonic() - self.start)
 
 
 def wait_for_quiet(patience):
@@ -117,8 +119,9 @@ def realtime():
 class Machine:
     """A kernel that is running, and measures when asked to."""
 
-    def __init__(self, name, images, cpu):
+    def __init__(self, name, images, cpus):
         self.name = name
+        self.cpus = len(cpus)
         self.log = os.path.join(RUN, name + ".log")
         self.image = os.path.join(RUN, name)
         self.buffer = b""
@@ -128,11 +131,14 @@ class Machine:
         command = [self.image, "mem=80M", "rootfstype=hostfs",
                    "root=/dev/root", "hostfs=" + ROOT, "ro", "init=/init",
                    "seccomp=on", "null_blk.nr_devices=0", "panic=-1",
-                   "blkdevparts=part:4G@1G(x)",
+                   "rcupdate.rcu_expedited=1",
+                   "null_blk.hw_queue_depth=1023",  # of those that share tags
+                   "blkdevparts=part:4G@1G(x)", f"ncpus={len(cpus)}",
                    "con=null", "con0=fd:0,fd:1", "quiet"]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                ["taskset", "-c", str(cpu), *realtime(), *command],
+                ["taskset", "-c", ",".join(map(str, cpus)), *realtime(),
+                 *command],
                 env={"HOME": RUN, "PATH": os.environ["PATH"]},
                 start_new_session=True, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log)
@@ -193,7 +199,10 @@ class Machine:
 
     def has_policies(self):
         """Wait until it is up; whether it has the policy."""
-        return self.answer("ready")["plug_policy"] == "yes"
+        said = self.answer("ready")
+        if said["cpus"] != ("0-1" if self.cpus == 2 else "0"):
+            self.fail(f"its CPUs are {said['cpus']}, not {self.cpus}")
+        return said["plug_policy"] == "yes"
 
     def start(self, nomerges, policy, counters):
         """Choose what holds until its end."""

@@ -71,8 +71,8 @@ def measure_chosen(chosen, wanted, rounds):
                 load: list(row.values()) for load, row in rows.items()}})
             print(f"{section}:\n{store.table(section)}", flush=True)
     if store.WHOLE in chosen:
-        loads = list(native_loads.LOADS)
-        store.save(store.WHOLE, {"rows": measure(CHOICES, loads, rounds),
+        loads = native.loads()
+        store.save(store.WHOLE, {"cpu": native.cpu_name(), "rows": measure(CHOICES, loads, rounds),
                                  "modes": measure(MODES, loads, rounds)})
 
 

@@ -207,7 +207,7 @@ def test_baselines_apply(name):
 # --- the command line ----------------------------------------------------------
 
 @pytest.mark.parametrize("text, names", [
-    ("", suites.DEFAULT), ("all", [*suites.SUITES, "lines", "native"]),
+    ("", suites.DEFAULT), ("all", [*suites.SUITES, "native"]),
     ("poll,cpu", ["poll", "cpu"]), ("native", ["native"])])
 def test_suites_by_name(text, names):
     assert run_suites.pick(text) == names
@@ -217,7 +217,7 @@ def test_suites_by_name(text, names):
     (["--compare", "/nonexistent.json"], "/nonexistent.json"),
     (["--suite", "speed"], "'speed' is none of"),
     (["--runs", "-1"], "no number of runs"),
-    (["--suite", "lines native", "--compare", "x"], "other suites than")])
+    (["--suite", "native", "--compare", "x"], "other suites than")])
 def test_what_is_refused_measures_nothing(args, says, capsys):
     with pytest.raises(SystemExit, match=says):
         run_suites.main(args)

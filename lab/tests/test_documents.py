@@ -58,6 +58,18 @@ def test_nothing_to_compare_with():
     assert model_figures.keep_suite(DEVICE, some, {})["rows"] == {}
 
 
+@pytest.mark.parametrize("quiet, last", [
+    (True, "Measured on a CPU."),
+    (False, "Measured on a CPU. The machine was not quiet.")])
+def test_the_clocks_page_names_the_cpu(monkeypatch, quiet, last):
+    one = {"ratio": 1.1, "ci_low": 1, "ci_high": 1.2, "quiet": quiet}
+    monkeypatch.setattr(store, "load", lambda: {store.WHOLE: {
+        "cpu": "a CPU", "rows": {"rand4k-s32": {"patched always": one}}}})
+    *_, row, _, blank, said = documents.by_the_clock()
+    assert row.split() == ["rand4k-s32", "+10.0", "±10.0"]
+    assert (blank, said) == ("", last)
+
+
 # --- into copies of the documents ----------------------------------------------
 
 @pytest.fixture

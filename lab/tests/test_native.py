@@ -98,7 +98,8 @@ def test_what_is_lacking(name):
 def test_table():
     """ns of the reference, ratios of others; noise is not passed over."""
     found = made()
-    lines = native.text(found).splitlines()
+    cpu, *lines = native.text(found).splitlines()
+    assert cpu == native.cpu_name() + ":"
     assert lines[0].split() == ["s32"]
     assert lines[1].startswith("unpatched, ns ") and "60." in lines[1]
     name, ratio, half = lines[2].split()
@@ -107,6 +108,29 @@ def test_table():
     assert "NOISY" not in native.text(found)
     found[0]["quiet"] = False
     assert "NOISY" in native.text(found)
+
+
+def test_the_share_of_a_system_call():
+    """3200 ns, of which 32 I/Os have one, or 1024."""
+    ns = {"uring-rand4k-s32": 150 + 100, "uring-rand4k-s1024": 150 + 3.125}
+    found = [{"kernel": native.BASE, "policy": "always", "workload": name,
+              "ns_per_io": each} for name, each in ns.items()]
+    assert native.system_call(found) == [
+        "A system call takes 3.2 us: 40% of uring-rand4k-s32, 2% of "
+        "uring-rand4k-s1024."]
+    assert native.system_call(found[:1]) == []
+
+
+@pytest.mark.parametrize("cpus, smp, found", [
+    ([1, 0], True, {1, 2}), ([1], True, {1}), ([1, 0], False, {1})])
+def test_loads_that_there_is_no_machine_for_are_left_out(monkeypatch, cpus, smp,
+                                                         found):
+    monkeypatch.setattr(native_uml, "host_cpus", lambda: cpus)
+    monkeypatch.setattr(native_build, "has_two_cpus", lambda: smp)
+    assert {native_loads.LOADS[name].cpus for name in native.loads()} == found
+    if len(cpus) == 1:
+        with pytest.raises(lab.LabError, match="need 2 CPUs"):
+            Plan({}, [], ["remote-s32"], 1)
 
 
 @pytest.mark.parametrize("key", [
@@ -135,7 +159,7 @@ def test_rounds(monkeypatch, capsys, shares, patience, quiet, times):
     clock = iter(range(0, 1000, 5))
     measured = mock.Mock(return_value={})
     for module, name, fake in (
-            (native_uml, "Others", lambda cpu: others),
+            (native_uml, "Others", lambda: others),
             (native_uml, "wait_for_quiet", lambda patience: 0),
             (native_uml, "alone", contextlib.nullcontext),
             (native_rounds.time, "monotonic", lambda: next(clock)),
@@ -172,6 +196,30 @@ def test_the_length_of_a_slice_is_tried_once():
     for _ in range(2):
         assert native_rounds.length(plan, machine, LOAD) == 400000
     machine.run.assert_called_once()
+
+
+def test_a_round_boots_machines_of_as_many_cpus_as_loads_need(monkeypatch):
+    """Each load runs where it belongs."""
+    booted = []
+    monkeypatch.setattr(native_uml, "host_cpus", lambda: [1, 0])
+    monkeypatch.setattr(native_rounds, "boot", lambda plan, stack, cpus:
+                        booted.append(cpus) or {OTHER: cpus})
+    monkeypatch.setattr(native_rounds, "length", lambda *args: 1)
+    monkeypatch.setattr(native_rounds, "fastest",
+                        lambda machines, load, ios: machines)
+    plan = Plan({}, [OTHER], [LOAD, "onequeue-s4"], 1)
+    assert native_rounds.measure_round(plan) == {
+        LOAD: {OTHER.name: 1}, "onequeue-s4": {OTHER.name: 2}}
+    assert booted == [1, 2]
+
+
+def test_what_others_take(monkeypatch):
+    """Of 3 busy seconds in 2, our own is one."""
+    for module, name, numbers in ((native_uml, "busy_seconds", [10, 13]),
+                                  (native_uml, "own_seconds", [5, 6]),
+                                  (native_uml.time, "monotonic", [0, 2])):
+        monkeypatch.setattr(module, name, mock.Mock(side_effect=numbers))
+    assert native_uml.Others().share() == 1
 
 
 @pytest.mark.parametrize("cell, has, settings", [
@@ -251,7 +299,7 @@ def test_which_two_states_nano_compares(monkeypatch, before, after, dirty, found
 
 # --- a process that talks as a kernel does, or does not -------------------------
 
-READY = "echo ready plug_policy=no; read -r line; "
+READY = "echo ready plug_policy=no cpus=0; read -r line; "
 
 
 @pytest.fixture
@@ -259,7 +307,7 @@ def ask(tmp_path, monkeypatch):
     """What a load comes to on a script."""
     def call(script):
         monkeypatch.setattr(native_uml, "realtime", lambda: ["sh", "-c", script])
-        with native_uml.Machine("x", [os.devnull], 0) as machine:
+        with native_uml.Machine("x", [os.devnull], [0]) as machine:
             machine.has_policies()
             return machine.run(["load"])
     monkeypatch.setattr(native_uml, "RUN", str(tmp_path))
@@ -275,6 +323,7 @@ def test_a_result_among_what_else_the_console_says(ask):
     ("exit 3", "it has ended, exit 3, and said nothing"),
     ("echo a >&2; echo no init >&2", "it has ended, exit 0, and said no init"),
     (READY + "echo error no policy", "no policy"),
+    ("echo ready plug_policy=no cpus=0-1", "its CPUs are 0-1, not 1"),
     (READY + "echo result ns=1", "is no result"),
     (READY + "echo result ios=0 ns=1", "is no result")])
 def test_how_a_kernel_can_fail(ask, script, says):

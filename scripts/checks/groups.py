@@ -85,9 +85,6 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("scripts.roll_test", "--only", "load")),
     ("loads", 60, "kernel", KERNEL + GUEST, "some software that others wrote",
      module("lab.bench.loads", "--tap")),
-    ("lines", 90, "kernel", KERNEL + GUEST + "lab/bench/plugin",
-     "is SUITE=lines of make bench right?",
-     module("lab.bench.lines", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST + SUITE,
      "does anybody wait for tags more often?",
      module("scripts.audit", "--waits", "--tap")),
@@ -135,7 +132,7 @@ if kernel.KVER != OTHER:
             "selftests", 270, needs="patched kernel",
             command=module("scripts.selftest", *OTHER_TESTS),
             about=f"some of the kselftests, in a guest, Linux {OTHER}")))})
-    for last in "lines", "tags", "style", "mails", "sparse":
+    for last in "tags", "style", "mails", "sparse":
         GROUPS[last] = GROUPS.pop(last)
 
 

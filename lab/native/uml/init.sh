@@ -38,6 +38,9 @@ timer scheduler=none irqmode=2 completion_nsec=10000
 deadline scheduler=mq-deadline
 kyber scheduler=kyber
 noiostats iostats=0
+two scheduler=none submit_queues=2
+sa scheduler=none shared_tags=1
+sb scheduler=none shared_tags=1
 END
 }
 
@@ -135,7 +138,7 @@ disks | while read -r line; do
 done
 has=no
 [ ! -e /sys/block/a/queue/plug_policy ] || has=yes
-echo "ready plug_policy=$has"
+echo "ready plug_policy=$has cpus=$(cat /sys/devices/system/cpu/online)"
 while read -r line; do
 	# shellcheck disable=SC2086 # words
 	measure $line

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jump labels for User Mode Linux on x86-64. There is one CPU, which is not in
- * the code that it changes: plain stores do.
+ * Jump labels for User Mode Linux on x86-64. No CPU is in the code that this
+ * changes, as nothing is loaded while choices are made: plain stores do.
  */
 #include <linux/jump_label.h>
 #include <linux/mm.h>

@@ -13,14 +13,17 @@
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/completion.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
+#include <linux/kthread.h>
 #include <linux/log2.h>
 #include <linux/part_stat.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <asm/unistd.h>
 #include <os.h>
 
 enum {
@@ -29,6 +32,9 @@ enum {
 	TAGS = 1024,		/* of a disk */
 	ORDER = 5,		/* of the pages of a bio, at most */
 	COLD = 8 << 20,		/* bytes, several times an L2 cache */
+	TASKS = 2,
+	SETS = 4,		/* plugs that the other CPU has yet to end */
+	FAR = 128,		/* bytes, so that two CPUs share nothing */
 };
 
 struct shape {
@@ -45,7 +51,12 @@ struct shape {
 	unsigned int poll;	/* for the completions */
 	unsigned int sleep;	/* until they are done, after so many bios */
 	unsigned int full;	/* hold all tags but each so many-th */
+	unsigned int tasks;	/* so many, each on its own CPU; or 0 */
+	unsigned int remote;	/* the second one completes, by polling */
 	unsigned int delay;	/* chains of multiplications before each bio */
+	unsigned int share;	/* each task writes to a word, which are so many
+				 * bytes apart, before each bio
+				 */
 	unsigned int ios;	/* in all */
 };
 
@@ -56,10 +67,20 @@ static const struct {
 } words[] = {
 	WORD(n), WORD(least), WORD(announce), WORD(follow), WORD(change),
 	WORD(kb), WORD(write), WORD(cold), WORD(poll), WORD(sleep), WORD(full),
-	WORD(delay), WORD(ios),
+	WORD(tasks), WORD(remote), WORD(delay), WORD(share), WORD(ios),
 };
 
+/* The bios of a plug. Who completes them writes to this, and nothing else. */
+struct set {
+	unsigned int done;
+	unsigned int awaited;
+	struct task_struct *task;
+	unsigned int n;
+	struct bio *bios[MOST] __aligned(FAR);
+} __aligned(FAR);
+
 struct load {
+	struct set sets[SETS];
 	struct shape shape;
 	struct block_device *disks[MOST];	/* of each bio of a plug */
 	blk_opf_t opf;
@@ -68,13 +89,18 @@ struct load {
 	u64 block;
 	unsigned int follow;	/* as in struct shape, of this plug */
 	unsigned int until;	/* plugs until it changes */
-	unsigned int done;	/* bios of this plug */
-	unsigned int awaited;
-	u64 ios;		/* in all */
-	struct task_struct *task;
+	unsigned int plugs;
+	unsigned int cpu;
+	struct completion ended;
+
+	/* in all; for the other CPU, too */
+	u64 ios __aligned(FAR);
 };
 
-static struct bio *bios[MOST];
+static struct load loads[TASKS];
+static atomic_t started;
+static bool stop;
+static u64 shared[PAGE_SIZE / sizeof(u64)] __aligned(PAGE_SIZE);
 static struct bio_vec bvecs[MOST];
 static struct page *data;
 static u8 *cold_data;
@@ -126,10 +152,10 @@ static noinline void wait_chains(unsigned int n)
 
 static void end_io(struct bio *bio)
 {
-	struct load *load = bio->bi_private;
+	struct set *set = bio->bi_private;
 
-	if (++load->done == load->awaited)
-		wake_up_process(load->task);
+	if (++set->done == set->awaited)
+		wake_up_process(set->task);
 }
 
 /* Random numbers by xorshift, of which any bit will do for a coin. */
@@ -150,10 +176,18 @@ static __always_inline u64 next_block(struct load *load)
 	return load->block = load->random;
 }
 
-static __always_inline void submit(struct load *load, unsigned int i)
+static __always_inline void add_to_word(unsigned int offset)
+{
+	u64 *word = (void *)shared + offset;
+
+	WRITE_ONCE(*word, READ_ONCE(*word) + 1);
+}
+
+static __always_inline void submit(struct load *load, struct set *set,
+				   unsigned int i)
 {
 	unsigned int bytes = load->shape.kb << 10;
-	struct bio *bio = bios[i];
+	struct bio *bio = set->bios[i];
 
 	bio_init(bio, load->disks[i], &bvecs[i], 1, load->opf);
 	bio->bi_vcnt = 1;
@@ -161,39 +195,82 @@ static __always_inline void submit(struct load *load, unsigned int i)
 	bio->bi_iter.bi_sector = (next_block(load) & load->mask) *
 				 (bytes >> SECTOR_SHIFT);
 	bio->bi_end_io = end_io;
-	bio->bi_private = load;
+	bio->bi_private = set;
 	if (load->shape.delay)
 		wait_chains(load->shape.delay);
+	if (load->shape.share)
+		add_to_word(load->cpu * load->shape.share);
 	submit_bio(bio);
 }
 
 /* As a task that waits in a plug: schedule() flushes it. */
-static void sleep_until(struct load *load, unsigned int done)
+static void sleep_until(struct set *set, unsigned int done)
 {
-	load->awaited = done;
+	set->awaited = done;
 	for (;;) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
-		if (load->done >= done)
+		if (READ_ONCE(set->done) >= done)
 			break;
 		io_schedule();
 	}
 	__set_current_state(TASK_RUNNING);
-	load->awaited = 0;
+	set->awaited = 0;
 }
 
 /* As io_uring: one poll for each disk, whose finds complete in a batch. */
-static void poll_until(struct load *load, unsigned int done)
+static void poll_until(struct set *set, unsigned int done)
 {
 	unsigned int i = done - 1;
 
-	while (load->done < done) {
+	while (set->done < done) {
 		DEFINE_IO_COMP_BATCH(iob);
 
-		bio_poll(bios[i], &iob, 0);
+		bio_poll(set->bios[i], &iob, 0);
 		if (iob.complete)
 			iob.complete(&iob);
 		i ^= 1;
 	}
+}
+
+static void poll_all(struct request_queue *queue)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(queue, hctx, i) {
+		DEFINE_IO_COMP_BATCH(iob);
+
+		if (hctx->type != HCTX_TYPE_POLL)
+			continue;
+		queue->mq_ops->poll(hctx, &iob);
+		if (iob.complete)
+			iob.complete(&iob);
+	}
+}
+
+/*
+ * As a CPU that interrupts go to: it completes what another one has sent. It
+ * looks once per plug, since each look takes a lock that sending takes, too.
+ */
+static void complete_for(const struct load *load)
+{
+	struct request_queue *queue = bdev_get_queue(load->disks[0]);
+	u64 ios, seen = 0;
+
+	while (!READ_ONCE(stop)) {
+		ios = READ_ONCE(load->ios);
+		if (ios != seen)
+			poll_all(queue);
+		else
+			cpu_relax();
+		seen = ios;
+	}
+}
+
+static void wait_for_other_cpu(struct set *set)
+{
+	while (READ_ONCE(set->done) < set->n)
+		cpu_relax();
 }
 
 /* What this plug is: so many bios. */
@@ -211,29 +288,40 @@ static __always_inline unsigned int next_plug(struct load *load)
 			      (shape->n - shape->least + 1);
 }
 
+static void wait_for_bios(struct load *load, struct set *set)
+{
+	if (load->shape.remote)
+		return;
+	if (load->shape.poll)
+		poll_until(set, set->n);
+	else if (READ_ONCE(set->done) < set->n)
+		sleep_until(set, set->n);
+}
+
 static noinline void batch(struct load *load)
 {
 	const struct shape *shape = &load->shape;
+	struct set *set = &load->sets[shape->remote ? load->plugs++ % SETS : 0];
 	unsigned int i, n = next_plug(load);
 	struct blk_plug plug;
 
-	load->done = 0;
+	if (shape->remote)
+		wait_for_other_cpu(set);
+	set->done = 0;
+	set->n = n;
 	/* the number that comes, or always the same, which it may not be */
 	if (shape->announce)
 		blk_start_plug_nr_ios(&plug, shape->announce == shape->n ?
 					     n : shape->announce);
 	for (i = 0; i < n; i++) {
-		submit(load, i);
+		submit(load, set, i);
 		if (shape->sleep && (i + 1) % shape->sleep == 0)
-			sleep_until(load, i + 1);
+			sleep_until(set, i + 1);
 	}
 	if (shape->announce)
 		blk_finish_plug(&plug);
-	if (shape->poll)
-		poll_until(load, n);
-	else if (load->done < n)
-		sleep_until(load, n);
-	load->ios += n;
+	wait_for_bios(load, set);
+	WRITE_ONCE(load->ios, load->ios + n);
 }
 
 /* Ticks of so many batches. */
@@ -265,32 +353,136 @@ static u64 merged(const struct load *load)
 	       part_stat_read(load->disks[0], merges[STAT_WRITE]);
 }
 
+static u64 all_ios(void)
+{
+	return READ_ONCE(loads[0].ios) + READ_ONCE(loads[1].ios);
+}
+
+/* All are warm, and begin. */
+static void meet(const struct load *load)
+{
+	unsigned int tasks = load->shape.remote ? 1 : load->shape.tasks;
+
+	atomic_inc(&started);
+	while (atomic_read(&started) < tasks)
+		cpu_relax();
+}
+
+static unsigned int batches(const struct load *load)
+{
+	return 2 * load->shape.ios / (load->shape.n + load->shape.least);
+}
+
+/* The first task measures, until it has sent what it was told to. */
 static void run(struct load *load)
 {
-	unsigned int batches = 2 * load->shape.ios /
-			       (load->shape.n + load->shape.least);
-	u64 own, all, ns, merges;
+	u64 own, all, ns, merges, ios;
 
-	run_warm(load, batches / 10);
-	load->ios = 0;
+	run_warm(load, batches(load) / 10);
+	meet(load);
+	ios = all_ios();
 	merges = merged(load);
 	ns = os_nsecs();
 	all = ticks();
-	own = load->shape.cold ? run_cold(load, batches) :
-				 run_warm(load, batches);
+	own = load->shape.cold ? run_cold(load, batches(load)) :
+				 run_warm(load, batches(load));
 	all = ticks() - all;
 	ns = os_nsecs() - ns;
 	snprintf(result, sizeof(result), "ns=%llu ios=%llu merged=%llu\n",
-		 mul_u64_u64_div_u64(ns, own, all), load->ios,
+		 mul_u64_u64_div_u64(ns, own, all), all_ios() - ios,
 		 merged(load) - merges);
 }
 
+/* The second one does the same as long, or completes what the first sends. */
+static void run_along(struct load *load)
+{
+	if (load->shape.remote) {
+		complete_for(&loads[0]);
+		return;
+	}
+	run_warm(load, batches(load) / 10);
+	meet(load);
+	while (!READ_ONCE(stop))
+		batch(load);
+}
+
+/* The virtual CPU that we are on is to have one of the machine to itself. */
+static void pin(unsigned int cpu)
+{
+	static unsigned long host_cpus[16];
+	unsigned long mask[ARRAY_SIZE(host_cpus)] = {};
+	unsigned int bits = ARRAY_SIZE(host_cpus) * BITS_PER_LONG;
+
+	if (bitmap_empty(host_cpus, bits))
+		syscall(__NR_sched_getaffinity, 0, sizeof(host_cpus),
+			host_cpus);
+	__set_bit(find_nth_bit(host_cpus, bits, cpu), mask);
+	syscall(__NR_sched_setaffinity, 0, sizeof(mask), mask);
+}
+
+static int task_main(void *data)
+{
+	struct load *load = data;
+	unsigned int i;
+
+	pin(load->cpu);
+	for (i = 0; i < SETS; i++)
+		load->sets[i].task = current;
+	if (load->cpu) {
+		run_along(load);
+	} else {
+		run(load);
+		for (i = 0; i < SETS; i++)
+			wait_for_other_cpu(&load->sets[i]);
+		WRITE_ONCE(stop, true);
+	}
+	complete(&load->ended);
+	return 0;
+}
+
+/* As many as there are, or none. */
+static int run_tasks(unsigned int nr)
+{
+	struct task_struct *tasks[TASKS];
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		tasks[i] = kthread_create(task_main, &loads[i], "native/%u", i);
+		if (IS_ERR(tasks[i]))
+			return PTR_ERR(tasks[i]);
+		kthread_bind(tasks[i], i);
+	}
+	for (i = 0; i < nr; i++)
+		wake_up_process(tasks[i]);
+	for (i = 0; i < nr; i++)
+		wait_for_completion(&loads[i].ended);
+	return 0;
+}
+
+static int run_here(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < SETS; i++)
+		loads[0].sets[i].task = current;
+	run(&loads[0]);
+	return 0;
+}
+
+static int run_all(void)
+{
+	unsigned int tasks = loads[0].shape.tasks;
+
+	return tasks ? run_tasks(tasks) : run_here();
+}
+
 /* As others that use the disk: what they leave is one here and one there. */
-static void run_on_full_disk(struct load *load)
+static int run_on_full_disk(struct load *load)
 {
 	struct request_queue *queue = bdev_get_queue(load->disks[0]);
 	static struct request *held[TAGS];
 	unsigned int i, n;
+	int error;
 
 	for (n = 0; n < TAGS; n++) {
 		held[n] = blk_mq_alloc_request(queue, REQ_OP_DRV_IN,
@@ -300,13 +492,13 @@ static void run_on_full_disk(struct load *load)
 	}
 	for (i = 0; i < n; i += load->shape.full)
 		blk_mq_free_request(held[i]);
-	run(load);
+	error = run_all();
 	for (i = 0; i < n; i++)
 		if (i % load->shape.full)
 			blk_mq_free_request(held[i]);
+	return error;
 }
 
-/* What it is of, or an error; complete() fills in what follows from it. */
 static int parse_word(struct shape *shape, char *word)
 {
 	char *name = strsep(&word, "=");
@@ -319,20 +511,35 @@ static int parse_word(struct shape *shape, char *word)
 	return -EINVAL;
 }
 
-static int complete_load(struct load *load)
+/* Fill in what is not named, and refuse what cannot be. */
+static int check(struct shape *shape)
 {
-	struct shape *shape = &load->shape;
-	unsigned int sectors;
-
 	shape->least = shape->least ?: shape->n;
 	shape->kb = shape->kb ?: 4;
-	/* what polls looks at the last two bios */
 	if (!shape->n || shape->n > MOST || shape->least > shape->n ||
 	    shape->ios < shape->n || shape->cold > COLD >> 10 ||
-	    shape->kb << 10 > PAGE_SIZE << ORDER ||
-	    (shape->poll && shape->n % 2))
+	    shape->kb << 10 > PAGE_SIZE << ORDER)
 		return -EINVAL;
-	sectors = shape->kb << 10 >> SECTOR_SHIFT;
+	if (shape->tasks > min(TASKS, num_online_cpus()) ||
+	    (shape->remote && (shape->tasks != TASKS || !shape->poll)) ||
+	    shape->share >= PAGE_SIZE)
+		return -EINVAL;
+	/* what polls for its own looks at the last two bios */
+	return shape->poll && !shape->remote && shape->n % 2 ? -EINVAL : 0;
+}
+
+static void fill_in(struct load *load, const struct shape *shape,
+		    unsigned int cpu)
+{
+	unsigned int sectors = shape->kb << 10 >> SECTOR_SHIFT;
+
+	load->shape = *shape;
+	load->cpu = cpu;
+	load->random = 0x9E3779B97F4A7C15 * (2 * cpu + 1);
+	load->block = 0;
+	load->ios = 0;
+	load->until = 0;
+	load->plugs = 0;
 	load->mask = rounddown_pow_of_two(bdev_nr_sectors(load->disks[0]) /
 					  sectors) - 1;
 	load->follow = shape->follow;
@@ -340,26 +547,26 @@ static int complete_load(struct load *load)
 				   REQ_OP_READ;
 	if (shape->poll)
 		load->opf |= REQ_POLLED;
-	return 0;
+	init_completion(&load->ended);
 }
 
-static int run_shape(struct load *load, struct file **files, unsigned int nr)
+static int run_shape(struct shape *shape, struct file **files, unsigned int nr)
 {
-	unsigned int i;
-	int error;
+	unsigned int cpu, i;
+	int error = check(shape);
 
-	for (i = 0; i < MOST; i++)
-		load->disks[i] = file_bdev(files[i % nr]);
-	error = complete_load(load);
 	if (error)
 		return error;
+	for (cpu = 0; cpu < TASKS; cpu++) {
+		for (i = 0; i < MOST; i++)
+			loads[cpu].disks[i] = file_bdev(files[i % nr]);
+		fill_in(&loads[cpu], shape, cpu);
+	}
 	for (i = 0; i < MOST; i++)
-		bvec_set_page(&bvecs[i], data, load->shape.kb << 10, 0);
-	if (load->shape.full)
-		run_on_full_disk(load);
-	else
-		run(load);
-	return 0;
+		bvec_set_page(&bvecs[i], data, shape->kb << 10, 0);
+	atomic_set(&started, 0);
+	stop = false;
+	return shape->full ? run_on_full_disk(&loads[0]) : run_all();
 }
 
 static struct file *open_disk(const char *name)
@@ -370,8 +577,9 @@ static struct file *open_disk(const char *name)
 	return bdev_file_open_by_path(path, BLK_OPEN_READ, NULL, NULL);
 }
 
-static int run_text(struct load *load, char *text)
+static int run_text(char *text)
 {
+	struct shape shape = {};
 	struct file *files[DISKS];
 	unsigned int nr = 0;
 	int error = 0;
@@ -379,7 +587,7 @@ static int run_text(struct load *load, char *text)
 
 	while (!error && (word = strsep(&text, " "))) {
 		if (strchr(word, '=')) {
-			error = parse_word(&load->shape, word);
+			error = parse_word(&shape, word);
 		} else if (*word && nr < DISKS) {
 			files[nr] = open_disk(word);
 			error = PTR_ERR_OR_ZERO(files[nr]);
@@ -387,7 +595,7 @@ static int run_text(struct load *load, char *text)
 		}
 	}
 	if (!error)
-		error = nr ? run_shape(load, files, nr) : -ENODEV;
+		error = nr ? run_shape(&shape, files, nr) : -ENODEV;
 	while (nr)
 		bdev_fput(files[--nr]);
 	return error;
@@ -396,16 +604,12 @@ static int run_text(struct load *load, char *text)
 static ssize_t load_write(struct file *file, const char __user *from,
 			  size_t count, loff_t *pos)
 {
-	static struct load load;
 	char *text = memdup_user_nul(from, count);
 	int error;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	load = (struct load) {
-		.random = 0x9E3779B97F4A7C15, .task = current,
-	};
-	error = run_text(&load, text);
+	error = run_text(text);
 	kfree(text);
 	return error ?: count;
 }
@@ -421,6 +625,20 @@ static const struct file_operations load_fops = {
 	.read = load_read,
 };
 
+/* At the begin of a cache line, as bios of a mempool are. */
+static int __init alloc_bios(struct set *set)
+{
+	unsigned int i;
+
+	for (i = 0; i < MOST; i++) {
+		set->bios[i] = kzalloc(roundup_pow_of_two(sizeof(struct bio)),
+				       GFP_KERNEL);
+		if (!set->bios[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int __init load_init(void)
 {
 	unsigned int i;
@@ -430,13 +648,9 @@ static int __init load_init(void)
 	if (!data || !cold_data)
 		return -ENOMEM;
 	memset(cold_data, 1, COLD);	/* not all of it the zero page */
-	for (i = 0; i < MOST; i++) {
-		/* at the begin of a cache line, as bios of a mempool are */
-		bios[i] = kzalloc(roundup_pow_of_two(sizeof(struct bio)),
-				  GFP_KERNEL);
-		if (!bios[i])
+	for (i = 0; i < TASKS * SETS; i++)
+		if (alloc_bios(&loads[i / SETS].sets[i % SETS]))
 			return -ENOMEM;
-	}
 	debugfs_create_file("native_load", 0600, NULL, NULL, &load_fops);
 	return 0;
 }
