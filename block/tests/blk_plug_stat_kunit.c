@@ -76,8 +76,8 @@ static void blk_plug_stat_test_is(struct kunit *test,
 struct why_case {
 	const char *name;
 	unsigned int wanted;
-	unsigned int used;		/* by the last plug; 32 by the one before */
-	unsigned int taken;		/* by this plug: it comes back for more */
+	unsigned int used;		/* by the last plug; 32 before */
+	unsigned int taken;		/* by this one: it comes back */
 	unsigned int shallow_depth;
 	bool shared;
 	unsigned int active;		/* the share is half the depth */
