@@ -12,10 +12,10 @@
 # How many tags a plug uses is known to each CPU by itself.
 PIN="taskset 1"
 
-# after_one SIZE: once a plug has shown how many that is, half for each disk
-after_one()
+# after_two SIZE: once two plugs have shown how many that is, half for each disk
+after_two()
 {
-	plugs "$1" bp0 1 /dev/bp1 &&
+	plugs "$1" bp0 2 /dev/bp1 &&
 	measure bp0 plugs "$1" bp0 $N /dev/bp1 || return
 	expect_counts "TAG_BATCHES~($1+63)/64*2*N" TAG_SINGLES~0 "TAGS~$1*N"
 }
@@ -25,6 +25,6 @@ plan 3
 must null_create bp0
 must null_create bp1
 for size in 32 64 128; do
-	check "$size I/Os per plug" after_one $size
+	check "$size I/Os per plug" after_two $size
 done
 finish
