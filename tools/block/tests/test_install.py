@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from fakehost import TOOLS
-from plugtools import VERSION
+from plugtools import VERSION, schemas
 
 PYTHON = ("plugbench", "plugroll", "plugstat")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -83,6 +83,12 @@ def test_dashboard(there):
     board = json.loads(
         (there / SHARE / "grafana/plug-policy.json").read_text())
     assert len(board["panels"]) == 10
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_schemas(there, name):
+    told = json.loads((there / SHARE / f"{name}.schema.json").read_text())
+    assert {**told, **getattr(schemas, name.upper())} == told
 
 
 def test_manual(there):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""plugbench.schema.json, by which records are checked, and what plugbench
+"""schemas.PLUGBENCH, by which records are checked, and what plugbench
 writes."""
 import copy
 import json
