@@ -14,7 +14,7 @@ import pytest
 
 from fakehost import TOOLS, Load, RealLoad, finish, offer, wait_until
 from plugtools.core import journal
-from plugtools.roll import disklist, guard, log, meter, plugroll, trial
+from plugtools.roll import disklist, guard, meter, plugroll, trial
 
 KNOB = "sys/block/nvme0n1/queue/plug_policy"
 RULES = "etc/udev/rules.d/65-plugroll.rules"
@@ -254,7 +254,7 @@ def test_log(host):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taker:
         taker.settimeout(5)
         taker.bind(str(host.path("dev/log")))
-        log.log("never on nvme0n1: the guard held")
+        trial.log("never on nvme0n1: the guard held")
         assert re.match(rb"<29>plugroll\[\d+\]: never on nvme0n1: the",
                         taker.recv(500))
 

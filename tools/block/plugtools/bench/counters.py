@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 
-from ..core.policy import effect
 from ..core.system import read
 from ..stat.source import doorbells_in, doorbells_of
 
@@ -29,7 +28,7 @@ def group(before, after):
 
 def fallback(leg):
     """Why a disk does not do as set: "elevator"; "" if it does."""
-    told = effect(leg)
+    told = leg.effect()
     return told.why if told.force != told.mode and told.force else ""
 
 

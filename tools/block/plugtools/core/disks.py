@@ -14,6 +14,7 @@ from .system import (EnvironmentProblem, UsageProblem, active, listing,
                      names_in, read, rooted, write)
 
 SECTOR = 512
+AS_SET, UNKNOWN = "as set", "unknown"
 GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO)
 NO_KNOB = ("no disk here has it: the kernel has no CONFIG_BLK_PLUG_POLICY, or "
            "there is no blk-mq disk")
@@ -23,6 +24,11 @@ MOST_NAMED = 20                 # disks in a message
 Stat = collections.namedtuple(
     "Stat", "reads read_merges read_sectors read_ms writes write_merges "
     "write_sectors write_ms in_flight busy_ms waited_ms")
+
+# mode: what is set, None without the knob; force: what is in force, None
+# where a kernel of before the file does not say; why: AS_SET, UNKNOWN, or the
+# reason in the kernel's words
+Effect = collections.namedtuple("Effect", "mode force why")
 
 
 def node_name(name):
@@ -86,6 +92,17 @@ class Disk:
 
     def policy(self):
         return active(self.get("queue/plug_policy"))
+
+    def effect(self):
+        """By sysfs, so that anybody may look, also while the kernel is locked
+        down."""
+        if not self.has_knob():
+            return Effect(None, None, None)
+        mode = self.policy()
+        why = self.get("queue/plug_policy_fallback", UNKNOWN)
+        if mode == "always" or why == "none":
+            return Effect(mode, mode, AS_SET)
+        return Effect(mode, None if why == UNKNOWN else "always", why)
 
     def set_policy(self, policy):
         write(self.path("queue/plug_policy"), policy)

@@ -10,8 +10,7 @@ import re
 import sys
 import time
 
-from ..core.disks import NO_KNOB, all_disks, without_knob
-from ..core.policy import AS_SET, effect
+from ..core.disks import AS_SET, NO_KNOB, all_disks, without_knob
 from ..core.system import (EnvironmentProblem, UsageProblem, active, read,
                            rooted, say)
 from ..core.terminal import columns, paint
@@ -174,7 +173,7 @@ def describe(disk, legs, kept, known):
         return dict(found, set=None, in_force=None, why="not its own",
                     kept=None, **advice(), nomerges=None, evidence=[
                         "its policy is that of " + ", ".join(found["legs"])])
-    now = effect(disk)
+    now = disk.effect()
     said, evidence = advise(disk, known)
     return dict(found, set=now.mode, in_force=now.force,
                 why=None if now.why == AS_SET else now.why,

@@ -10,11 +10,10 @@ from ..core.disks import Disk, disks
 from ..core.journal import Held, directory, locked, locks_of, recover
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, can_hold,
                            listing, read, rooted)
-from .log import log
 from .rules import (RULES, add, alone, check_alone, identity, install,
                     kept_now, merge, mode_before, mode_for, on_file, only,
                     recorded)
-from .trial import PROGRAM, check_mode, tell_both
+from .trial import PROGRAM, check_mode, log, tell_both
 
 APPLIED = "/run/plug-policy/applied"
 POLL_SECONDS = 0.5

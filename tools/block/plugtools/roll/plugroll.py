@@ -20,10 +20,9 @@ from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
 from .fleet import print_summary, summary_of
 from .guard import parse_gain, parse_guard
 from .keep import apply, can_keep, keep, undo
-from .log import log
 from .rules import ALL_NVME
-from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, print_result,
-                    try_mode)
+from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, log,
+                    print_result, try_mode)
 
 FORMAT = 2                      # of what --json prints
 DEFAULT_GUARD = "p99=10%,iops=-2%"

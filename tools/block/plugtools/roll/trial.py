@@ -10,23 +10,23 @@ import math
 import os
 import random
 import signal
+import socket
 import sys
 import time
 
 from ..core.journal import (Guard, Held, Journal, locked, read_journal,
                             recover, restore)
-from ..core.policy import effect
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
-                           duration, read, say)
+                           duration, read, rooted, say)
 from ..core.terminal import paint
 from .disklist import FALLBACK, NOMERGES, keeps_nomerges
 from .guard import (LEAST_PAIRS, collapse, guard_text, lacking, outcome,
                     outcome_lines, tripped, undecided)
-from .log import log
 from .meter import (LEAST_IOS, LEAST_TIMES, Meter, NoTracing, busy,
                     remove_instance)
 
 PROGRAM = "plugroll"
+NOTICE = 5 | 3 << 3             # of the log's facility for daemons
 BLOCKS = 60                     # of a try, if they are neither too short
 SHORTEST, LONGEST = 2.0, 10.0   # seconds, nor too long
 LEAST_BASELINE = 5.0            # seconds
@@ -73,7 +73,7 @@ def check_room(seconds, block):
 def check_force(mode, legs):
     """What is not in force is not tried, and its guard has not held."""
     for leg in legs:
-        found = effect(leg)
+        found = leg.effect()
         if found.force not in (None, mode):
             raise EnvironmentProblem(
                 f"{mode} cannot be tried on {leg.name}, where {found.force} "
@@ -381,6 +381,15 @@ def print_result(found):
     say(paint("%s; %s" % (found["why"], ", ".join(
         "%s is %s" % item for item in found["left"].items()) or back),
               KINDS.get(found["status"], "warning")))
+
+
+def log(text):
+    """In the system's log, as journalctl -t plugroll shows it; a host without
+    one is none of our business."""
+    line = f"<{NOTICE}>{PROGRAM}[{os.getpid()}]: {text}"
+    with contextlib.suppress(OSError), \
+         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+        connection.sendto(line.encode(), rooted("/dev/log"))
 
 
 def tell_both(text):

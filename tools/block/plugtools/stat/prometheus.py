@@ -9,8 +9,7 @@ do.
 """
 import os
 
-from ..core.disks import Disk, disks
-from ..core.policy import effect
+from ..core.disks import Disk
 from ..core.system import EnvironmentProblem, listing, replace_file
 from .figures import NO_BATCH, REASONS, busy
 from .source import adaptive, debugfs, doorbells, sample_all, switch_of
@@ -64,7 +63,7 @@ class Page:
 
 
 def add_policy(page, name):
-    mode, force, why = effect(Disk(name))
+    mode, force, why = Disk(name).effect()
     if not mode:
         return
     page.add("policy_info", "gauge", "Always 1; says which mode is set.", 1,
@@ -138,10 +137,6 @@ def exposition(names, counted):
             add_adaptive(page, name)
     add_doorbells(page)
     return page.text()
-
-
-def known_disks():
-    return list(filter(is_known, disks()))
 
 
 def is_known(name):

@@ -9,7 +9,6 @@ import sys
 import time
 
 from ..core.disks import Disk, is_disk, nvme_paths
-from ..core.policy import effect
 from ..core.system import EnvironmentProblem, active, read, rooted
 from .figures import learnt
 
@@ -147,7 +146,7 @@ def sample_all(names):
 
 def adaptive(name):
     """What "adaptive" does with a disk, or None if it is on another mode."""
-    now = effect(Disk(name))
+    now = Disk(name).effect()
     if now.mode != "adaptive":
         return None
     queues = {}
