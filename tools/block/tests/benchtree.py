@@ -116,12 +116,14 @@ class Machine(fakehost.Host):
 
     def bench(self, *words, code=0):
         """Run with short defaults; stdout and stderr together."""
-        got, out, err = self.run("/dev/nvme0n1", *SHORT, *words)
-        assert got == code, out + err
-        return out + err
+        return self.run("/dev/nvme0n1", *SHORT, *words).text(code)
 
-    def begin(self, *words, **options):
-        return self.start(self.tool, *words, **options)
+    def begin(self, *words, until=None, **options):
+        """plugbench, as far as until there is such a file."""
+        process = self.start(self.tool, *words, **options)
+        if until:
+            self.wait_for(until)
+        return process
 
     def log(self):
         """The runs of fio: {word: value} and its options."""
@@ -150,7 +152,5 @@ class Machine(fakehost.Host):
     def check_untouched(self, *words, code=2, says):
         """Refused with a message; nothing was changed or run."""
         before = self.snapshot()
-        got, out, err = self.run(*words)
-        assert got == code, out + err
-        assert says in err
+        self.run(*words).fails(code, says)
         assert self.snapshot() == before

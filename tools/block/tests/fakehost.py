@@ -34,7 +34,26 @@ BUSY = {"tags_batched": 1600, "tag_batches": 50, "tags_single": 1600,
         "batch_completions": 3200}
 BUSY_STAT = "3110 20 0 0 120 17 0 0 0 0 0"
 
-Result = collections.namedtuple("Result", "code out err")
+
+class Result(collections.namedtuple("Result", "code out err")):
+    """What came of a program."""
+
+    def prints(self, *texts, code=0):
+        """Its output, if it ended so, and has these in it."""
+        return self.has(self.out, texts, code)
+
+    def fails(self, code, *texts):
+        """The same of its messages."""
+        return self.has(self.err, texts, code)
+
+    def text(self, code=0):
+        """Both, if it ended so."""
+        return self.has(self.out + self.err, (), code)
+
+    def has(self, where, texts, code):
+        lacking = [text for text in texts if text not in where]
+        assert (self.code, lacking) == (code, []), self.out + self.err
+        return where
 
 
 def offer(value, names=MODES):
@@ -92,6 +111,14 @@ def finish(process, seconds=60):
         process.kill()
         raise
     return Result(process.returncode, out, err)
+
+
+def stopped(process, *numbers):
+    """The same of one that is sent signals."""
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.05)
+    return finish(process)
 
 
 def state_of(pid):

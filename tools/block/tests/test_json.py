@@ -31,8 +31,7 @@ def told(host, roll):
     """What a verb says, in the form that it should have."""
     def call(form, *words, code=0, speed=1.3):
         with Load(host, {"nvme0n1": {"never": speed}}):
-            got, out, err = roll(*words, "--json")
-        assert got == code, err
+            out = roll(*words, "--json").prints(code=code)
         return as_said("plugroll", out, form)
     return call
 
@@ -84,15 +83,12 @@ def test_summary(host, roll, told):
         ("set: always", 1, 1), ("tried never: held", 1, 1),
         ("tried never: tripped", 1, 1)]
     assert [one["host"] for one in found["exceptions"]] == ["web2", "web4"]
-    code, out, _ = roll("summary", *names)
-    assert code == 0
-    assert "web4: nvme0n1: adaptive is set, but always is in force: elevator" \
-        in out
-    assert "never: iops by " in out and "% on half of 2" in out
+    roll("summary", *names).prints(
+        "web4: nvme0n1: adaptive is set, but always is in force: elevator",
+        "never: iops by ", "% on half of 2")
     for text in "{", "[]", "3", '{"version": 9}', '{"version": 2}', "":
-        code, out, err = roll("summary", *names, host.put("bad.json", text))
-        assert code == 1
-        assert "web4: nvme0n1" in out and "bad.json: " in err
+        done = roll("summary", *names, host.put("bad.json", text))
+        assert "web4: nvme0n1" in done.out and done.fails(1, "bad.json: ")
 
 
 TRIED = {"mode": "never", "status": "held", "why": "", "idle": ["nvme1n1"],
@@ -174,7 +170,6 @@ def test_plugstat(host, stat, words, forms):
     def busy():
         host.counters("nullb0", BUSY)
         host.doorbells(3, 77)
-    code, out, _ = stat("--json", *words, during=busy)
-    assert code == 0
+    out = stat("--json", *words, during=busy).prints()
     for text, form in zip(out.splitlines(), forms, strict=True):
         as_said("plugstat", text, form)

@@ -279,7 +279,7 @@ def test_results_are_not_overwritten(machine):
                   ["/dev/nvme0n1", "--json", "a.json", "--html", "a.json.~1~"]):
         machine.check_untouched(*words, says="would overwrite")
     text = machine.get("c.json")
-    assert machine.run(*pair, "--json", "c.json").code == 0
+    machine.run(*pair, "--json", "c.json").prints()
     assert machine.get("c.json.~1~") == text
     assert "comparisons" in machine.get("c.json")
 
@@ -328,13 +328,13 @@ def test_markdown(machine):
     """For a mail: with --show it is all that is printed."""
     machine.put("sys/class/nvme/nvme0/model", "Fake | SSD")
     machine.bench("--policies", "always,never", "--repeat", "5")
-    got, out, err = machine.run("--show", "plugbench-nvme0n1.json",
-                                "--markdown")
-    assert (got, err) == (0, "")
-    assert out.startswith("**No difference: IOPS within 2%"), out
-    assert "\n| workload | mode | IOPS | p50 |" in out
-    assert "\n| rand4k-s32 | never | +0.0% (" in out
-    assert "\n- Disk: Fake \\| SSD, firmware 1.0, 1.1 GB\n" in out
+    done = machine.run("--show", "plugbench-nvme0n1.json", "--markdown")
+    assert done.fails(0) == ""
+    assert done.prints(
+        "\n| workload | mode | IOPS | p50 |",
+        "\n| rand4k-s32 | never | +0.0% (",
+        "\n- Disk: Fake \\| SSD, firmware 1.0, 1.1 GB\n").startswith(
+            "**No difference: IOPS within 2%")
 
 
 @pytest.mark.parametrize("forbid", ["", "1"])

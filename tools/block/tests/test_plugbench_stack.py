@@ -84,9 +84,7 @@ def test_md(stack):
         stack.put(name)
     stack.put("sys/block/md0/md/level", "raid0")
     stack.put("sys/block/nvme0c1n1/nvme0c1n1p1/partition", "1")
-    code, out, err = stack.run("/dev/md0", *SHORT)
-    assert code == 0, out + err
-    assert "disk: md0 (raid0)" in out
+    stack.run("/dev/md0", *SHORT).prints("disk: md0 (raid0)")
     assert [one["policy"] for one in stack.log()[::2]] == [
         "always", "never", "seq-small", "adaptive", "always"]
     stack.check_restored(*LEGS)

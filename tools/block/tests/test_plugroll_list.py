@@ -27,9 +27,9 @@ TRACE = (BEGIN.format("12.000100", "259,1", "1234") +
 @pytest.fixture
 def rows(roll):
     def call(*disks):
-        code, out, said = roll("list", "--json", *disks)
-        assert (code, said) == (0, "")
-        return {row["disk"]: row for row in json.loads(out)["disks"]}
+        done = roll("list", "--json", *disks)
+        assert done.fails(0) == ""
+        return {row["disk"]: row for row in json.loads(done.out)["disks"]}
     return call
 
 
@@ -144,10 +144,8 @@ def test_head(host, roll):
     host.head()
     host.disk("loop0", None)
     host.disk("loop1", files={"size": "0"})
-    code, out, _ = roll("list")
-    assert code == 0
-    assert "its policy is that of nvme0c0n1, nvme0c1n1" in out
-    assert "loop" not in out
+    assert "loop" not in roll("list").prints(
+        "its policy is that of nvme0c0n1, nvme0c1n1")
 
 
 @pytest.mark.parametrize("words", [[], ["sda"], ["dm-0"]])
@@ -156,22 +154,17 @@ def test_none(host, roll, words):
     without a policy beside one that has it."""
     host.disk("sda", None)
     host.bio_disk("dm-0", ["sda"])
-    code, out, said = roll("list", *words)
-    assert (code, out) == (1, "")
-    assert "CONFIG_BLK_PLUG_POLICY" in said
+    roll("list", *words).fails(1, "CONFIG_BLK_PLUG_POLICY")
     host.disk("nvme0n1")
-    code, out, said = roll("list", "nvme0n1", "dm-0")
-    assert (code, out) == (2, "")
-    assert "sda has no plug_policy" in said
+    done = roll("list", "nvme0n1", "dm-0")
+    done.fails(2, "sda has no plug_policy")
+    assert done.out == ""
 
 
 def test_guess(host, roll):
     """What only the load speaks for is not recommended."""
     host.disk("nvme0n1", files={"stat": BUSY})
-    code, out, _ = roll("list")
-    assert code == 0
-    assert "adaptive: worth a try" in out
-    assert "recommend" not in out
+    assert "recommend" not in roll("list").prints("adaptive: worth a try")
 
 
 @pytest.mark.parametrize("value", ["0", "1", "2"])
@@ -196,9 +189,9 @@ def test_check(host, roll):
     host.policy("nvme1n1", "never", "elevator")
     for text in ("but always is in force: elevator",
                  "but it is not known what is in force: "):
-        code, out, said = roll("list", "--check", "--json")
-        assert (code, len(json.loads(out)["disks"])) == (3, 1)
-        assert "nvme1n1: never is set, " + text in said
+        done = roll("list", "--check", "--json")
+        done.fails(3, "nvme1n1: never is set, " + text)
+        assert len(json.loads(done.out)["disks"]) == 1
         if "elevator" in text:
             host.remove("sys/block/nvme1n1/queue/plug_policy_fallback")
 
@@ -246,9 +239,7 @@ def test_ascii(host):
     """A name that the terminal cannot show ends nothing."""
     host.disk("nvme0n1", files={"device/model": "QEMU ±"})
     host.environment["PYTHONIOENCODING"] = "ascii"
-    done = host.apart("plugroll", "list")
-    assert (done.code, done.err) == (0, "")
-    assert r"QEMU \xb1" in done.out
+    host.apart("plugroll", "list").prints(r"QEMU \xb1")
 
 
 @pytest.mark.parametrize("head, paths", [

@@ -20,9 +20,8 @@ from plugtools.stat import figures, output, plugstat, source, switch
 def said(stat):
     """(disks, answers) of one interval in JSON."""
     def call(*words, during=lambda: None):
-        done = stat("--json", "-c", "1", *words, during=during)
-        assert done.code == 0
-        first, last = map(json.loads, done.out.splitlines())
+        out = stat("--json", "-c", "1", *words, during=during).prints()
+        first, last = map(json.loads, out.splitlines())
         return first["disks"], last["answers"]
     return call
 
@@ -138,9 +137,8 @@ def test_verdict(value, share, text):
 # --- what is printed ---------------------------------------------------------
 
 def test_table(host, stat):
-    done = stat("-c", "2", "nullb0", during=lambda: host.busy("nullb0"))
-    assert done.code == 0
-    lines = done.out.splitlines()
+    lines = stat("-c", "2", "nullb0", during=lambda: host.busy(
+        "nullb0")).prints().splitlines()
     assert lines[0].split() == list(output.HEADER)
     cells = lines[1].split()
     assert [cells[0]] + cells[2:] == [
@@ -166,8 +164,8 @@ def test_nothing_is_told_of_the_time_since_boot(host, stat):
     "nullb0 1 2", "1 2 nullb0", "nullb0 -t 0.5 2", "/dev/nullb0 1 2"])
 def test_iostat_s_words(host, stat, words):
     done = stat(*words.split(), during=lambda: host.busy("nullb0"))
-    assert (done.code, done.err) == (0, "")
-    assert done.out.count("\nnullb0 ") == 2
+    assert done.prints().count("\nnullb0 ") == 2
+    assert done.err == ""
 
 
 @pytest.mark.parametrize("words, interval, count", [
@@ -256,9 +254,8 @@ def refusal(stat):
     """What is said of one interval that cannot be."""
     def call(*words, code=1):
         done = stat("-c", "1", *words)
-        assert done[:2] == (code, ""), done.err
-        assert "Traceback" not in done.err
-        return done.err
+        assert done.out == ""
+        return done.fails(code)
     return call
 
 
@@ -274,9 +271,7 @@ def test_names_of_nodes(host, stat, refusal):
     host.put("sys/block/nullb0/nullb0p1/partition", "1")
     host.link("dev/disk/by-id/x", "dev/nullb0")
     for name in "/dev/nullb0", "/dev/disk/by-id/x":
-        done = stat("-c", "1", name)
-        assert done.code == 0
-        assert "nullb0" in done.out
+        stat("-c", "1", name).prints("nullb0")
     assert "accepted: /dev/nullb0\n" in refusal("/dev/nullb0p1", code=2)
 
 
@@ -337,9 +332,7 @@ def test_no_memory(refusal, monkeypatch):
     "--counting maybe", "--counting off 1 1", "--top", "--json -h",
     "--textfile= -c 1", "--check 1 1"])
 def test_usage(stat, words):
-    done = stat(*words.split())
-    assert done.code == 2
-    assert "usage:" in done.err
+    stat(*words.split()).fails(2, "usage:")
 
 
 @pytest.mark.parametrize("option, word", [
@@ -365,10 +358,8 @@ def test_disk_that_goes_meanwhile(host, stat):
 def test_last_disk_goes(host, stat):
     done = stat("-c", "9", "nullb0",
                 during=lambda: host.remove(DEBUGFS + "block/nullb0"))
-    assert done.code == 1
-    assert "nullb0: the disk is gone" in done.err
-    assert "no disk is left" in done.err
-    assert "not put back" not in done.err
+    assert "not put back" not in done.fails(1, "nullb0: the disk is gone",
+                                            "no disk is left")
 
 
 def test_switch_that_cannot_be_put_back_is_told(stat, monkeypatch):

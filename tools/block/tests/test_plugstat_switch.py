@@ -12,7 +12,7 @@ import termios
 
 import pytest
 
-from fakehost import finish, wait_until
+from fakehost import finish, stopped, wait_until
 from plugtools.stat import top
 
 ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
@@ -55,10 +55,9 @@ def watching(host, stat):
 
 
 def end(child, number=signal.SIGINT):
-    child.send_signal(number)
-    done = finish(child)
-    assert (done.code, done.err) == (0, "")
-    return done.out
+    done = stopped(child, number)
+    assert done.err == ""
+    return done.prints()
 
 
 @pytest.mark.parametrize("number", ENDS)
@@ -245,14 +244,9 @@ def test_no_colours(screen, term):
     ("no-such-terminal", ""), ("dumb", "its cursor")])
 def test_unfit_terminal(host, screen, term, says):
     screen.start("nullb0", term=term)
-    done = finish(screen.child)
-    assert done.code == 1
-    assert "cannot use this terminal" in done.err
-    assert says in done.err
+    finish(screen.child).fails(1, "cannot use this terminal", says)
     assert host.switch("nullb0") == "0"
 
 
 def test_no_terminal(stat):
-    done = stat("--top", "nullb0")
-    assert done.code == 2
-    assert "--top needs a terminal" in done.err
+    stat("--top", "nullb0").fails(2, "--top needs a terminal")

@@ -91,7 +91,7 @@ class Traced:
 
     def gain(self, events):
         done = self.run("--json", "1", events=events)
-        assert (done.code, done.err) == (0, "")
+        assert done.fails(0) == ""
         found = json.loads(done.out)
         return found["gain"], found["why"]
 
