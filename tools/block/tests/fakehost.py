@@ -394,8 +394,7 @@ class Load:
     its legs.
 
     It takes the place of time.monotonic() and time.sleep(): what waits for it
-    has waited at once, and sees the same load each time.
-    """
+    has waited at once, and sees the same load each time."""
 
     def __init__(self, host, speeds, legs=()):
         self.host, self.speeds, self.legs = host, speeds, legs

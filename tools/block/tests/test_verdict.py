@@ -15,8 +15,7 @@ def rounds(count=5, changes=None, modes=None, scatter=0.003, tail=0.01,
            workloads=("rand4k-s32",), drift=0.05, dice=None):
     """Records as plugbench makes them: what drifts hits a round's modes alike.
 
-    changes: {mode: what it adds to the logarithm of IOPS}
-    """
+    changes: {mode: what it adds to the logarithm of IOPS}"""
     found, dice = [], dice or random.Random(16)
     for number in range(count):
         for workload in workloads:

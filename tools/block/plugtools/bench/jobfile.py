@@ -176,8 +176,7 @@ def jobs_of(sections, path, is_boxed):
     """[(job, options)], with those of [global] sections before it.
 
     fio does not say where these begin, and then repeats all so far: so an
-    empty job follows each.
-    """
+    empty job follows each."""
     text, names = "", {}
     for number, (section, lines) in enumerate(sections):
         names[str(number)] = section

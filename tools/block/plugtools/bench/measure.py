@@ -247,8 +247,7 @@ class Bench:
 def gone(plan):
     """The disk whose end made something fail, or None.
 
-    I/O fails a little before the disk's directory goes.
-    """
+    I/O fails a little before the disk's directory goes."""
     for _ in range(10):
         for disk in [plan.disk] + plan.legs:
             if not disk.there():
@@ -259,8 +258,7 @@ def gone(plan):
 
 def guarded(plan, args, journal, runner, save):
     """Settings, runs, and clear words if the disk is gone: (records, notes,
-    the signal that ended it or None).
-    """
+    the signal that ended it or None)."""
     try:
         bench = Bench(plan, journal, runner, args.verbose)
         prepare(plan, args, journal)
@@ -292,8 +290,7 @@ def put_back(journal):
 def measure_all(plan, args, journal, save):
     """(records, warnings, the signal that ended it or None); whatever happens,
     settings are put back.  A signal that comes after a whole round loses
-    nothing; save() is as Bench.run() has it.
-    """
+    nothing; save() is as Bench.run() has it."""
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(Stop())
         if args.write:

@@ -19,7 +19,7 @@ from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, active, printable, refusal, say)
 from ..report import results
 from ..report.records import POLICIES
-from .checks import run_checks
+from .checks import run_checks, show, texts
 from .counters import can_count
 from .fio import fio_command
 from .measure import measure_all
@@ -283,8 +283,7 @@ def on_null(args):
 
 def conditions(plan, args):
     """What was set for the runs, and is not so on this host: a verdict holds
-    with that only.
-    """
+    with that only."""
     found = []
     for leg in plan.legs:
         scheduler = active(leg.get("queue/scheduler", "none"))
@@ -304,14 +303,14 @@ def checked(plan, args):
     checks = run_checks(plan, args)
     unknown = ", ".join(sorted(set(plan.policies) - set(POLICIES)))
     if unknown:
-        checks.add("error", f"no policy {unknown} is known here; leave it out "
-                            "with --policies")
-    checks.show(args.verbose)
+        checks.append(("error", f"no policy {unknown} is known here; leave it "
+                       "out with --policies"))
+    show(checks, args.verbose)
     print_plan(plan, args)
-    errors = "; ".join(checks.texts("error"))
+    errors = "; ".join(texts(checks, "error"))
     if errors:
         raise EnvironmentProblem(f"{errors}; nothing was changed")
-    return checks.texts("warn")
+    return texts(checks, "warn")
 
 
 def facts_of(plan, args):

@@ -41,8 +41,7 @@ class Disk:
 
     The hidden paths of NVMe multipath (nvme0c1n1) have no node: it is "".
     paths is what nvme_paths() returns; who asks for the legs of many disks
-    gives it, so that it is not found out for each.
-    """
+    gives it, so that it is not found out for each."""
 
     def __init__(self, name, node=None, paths=None):
         default = rooted(node_name(name))
@@ -121,8 +120,7 @@ class Disk:
         """Name of the NVMe controller, or of whatever it hangs on.
 
         By the link: in nvme0c1n1, 0 is the subsystem, and 1 need not be what
-        the controller is called after a reconnect.
-        """
+        the controller is called after a reconnect."""
         return os.path.basename(os.path.realpath(self.path("device")))
 
     def number(self):
@@ -217,8 +215,7 @@ def disk_of_partition(name):
     """The disk that a partition is on, or None.
 
     The kernel puts a number behind the disk's name, with a "p" between them
-    where that ends in a digit.
-    """
+    where that ends in a digit."""
     match = re.fullmatch(r"(.*\d)p\d+|(.*\D)\d+", name)
     disk = match and (match[1] or match[2])
     return disk if disk and os.path.exists(
@@ -240,8 +237,7 @@ def kernel_name(node, argument):
 def find_disk(argument):
     """The disk that the user named: by path, or as the kernel names it.
 
-    A hidden path of NVMe multipath is found, too: see Disk.node.
-    """
+    A hidden path of NVMe multipath is found, too: see Disk.node."""
     if is_disk(argument):
         return Disk(argument)
     node = os.path.realpath(rooted(argument))
@@ -371,8 +367,7 @@ def loose_parts(disk, stack):
 def uses(disk):
     """Reasons to believe that somebody uses the disk or a leg of it.
 
-    What of the legs serves the disk itself is not used by others.
-    """
+    What of the legs serves the disk itself is not used by others."""
     stack, known = stack_of(disk), mounted()
     found = [f"{name} is {text}" for one in stack.values()
              for name, part, _ in parts_of(one)

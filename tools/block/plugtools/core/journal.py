@@ -67,8 +67,7 @@ def try_lock(file):
 def lock(name, program):
     """A descriptor that holds the lock of a disk.
 
-    The file is never removed: who waits for a removed one waits in vain.
-    """
+    The file is never removed: who waits for a removed one waits in vain."""
     file = os.open(os.path.join(directory(), name.replace("/", "!") + ".lock"),
                    os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     deadline = time.monotonic() + END_SECONDS
@@ -102,8 +101,7 @@ def locked(names, program):
 
 def append(file, entries):
     """Lines for entries, on disk before this returns; none on failure: of a
-    line that is cut short, a full /run would make one with the next.
-    """
+    line that is cut short, a full /run would make one with the next."""
     data = b"".join(json.dumps(one).encode() + b"\n" for one in entries)
     size = os.fstat(file).st_size
     try:
@@ -154,8 +152,7 @@ class Journal:
 
     def begin(self):
         """Have the file; one that is there tells of what could not be put
-        back.
-        """
+        back."""
         if self.file is not None:
             return
         first = [self.head] + [{"disk": name, "number": Disk(name).number()}
@@ -226,8 +223,7 @@ def same_disk(path, numbers):
 
 
 def restore_setting(path, changes):
-    """Put back a setting: (good, text), or None if there is nothing to do.
-    """
+    """Put back a setting: (good, text), or None if there is nothing to do."""
     before, now = changes[0]["before"], active(read(path))
     ours = {one["to"] for one in changes}
     if now == before:
@@ -244,8 +240,7 @@ def restore_setting(path, changes):
 def end_process(pid, start):
     """End a group if its leader is still the process that was meant.
 
-    SIGTERM first: polled I/O of an fio that is killed waits for a timeout.
-    """
+    SIGTERM first: polled I/O of an fio that is killed waits for a timeout."""
     if start is None or start_time(pid) != start:
         return None
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -293,8 +288,7 @@ def undo(changes, numbers):
 
 def restore(entries):
     """Put back, last changed first, but end processes before: (what was done,
-    what could not be), as texts.
-    """
+    what could not be), as texts."""
     numbers = {one["disk"]: one["number"] for one in entries if "disk" in one}
     things = {}
     for one in entries:
@@ -325,8 +319,7 @@ def entry_of(line):
 
 def read_journal(path):
     """(its entries, whether there is more that cannot be read); a last line
-    that was cut short tells of no change.
-    """
+    that was cut short tells of no change."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             *lines, last = file.read().split("\n")
@@ -345,8 +338,7 @@ def locks_of(path):
 
 def recover_one(path, tell):
     """Put back what a journal tells of; its disks are locked.  True if all
-    could be.
-    """
+    could be."""
     entries, more = read_journal(path)
     head = entries[0] if entries else {}
     tell("%s (process %s) was killed; putting back what it left:"
@@ -365,8 +357,7 @@ def recover_one(path, tell):
 
 def recover(tell, program="plugbench"):
     """Put back what killed programs left: True if all could be.  What was
-    done, and each problem, is told.  Programs at work are left alone.
-    """
+    done, and each problem, is told.  Programs at work are left alone."""
     good = True
     place = rooted("/run/plug-policy")
     for name in listing(place):

@@ -64,8 +64,7 @@ def pair_cell(pair):
 def table(name, caption, heads, rows):
     """A table that scrolls by itself.
 
-    A row is (class, heading, pairs), or (None, heading, None) of a group.
-    """
+    A row is (class, heading, pairs), or (None, heading, None) of a group."""
     yield ('<div class="scroll" role="region" tabindex="0" aria-label="'
            f'{escape(heads[0])} of {escape(name)}"><table><caption><span>'
            f'{escape(caption)}</span></caption><thead><tr>')
@@ -176,8 +175,7 @@ def name_of(section):
 def section_part(section, number):
     """A suite: verdict with charts and table, details, and how to read them.
 
-    facts: [(name, text)]; what is missing or empty is left out.
-    """
+    facts: [(name, text)]; what is missing or empty is left out."""
     suite = lines_of(section.get("suite")) or "results"
     verdict = section.get("verdict")
     return [f'<section id="s{number}"><h2>{name_of(section)}</h2>',

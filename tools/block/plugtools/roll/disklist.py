@@ -138,8 +138,7 @@ def advise(disk, known):
     """({worth_a_try: mode, best: mode}, [evidence]), the most telling first.
 
     Worth a try is what only the load speaks for.  Best is what a try on this
-    disk has shown to be better, or "always" where no other mode can be.
-    """
+    disk has shown to be better, or "always" where no other mode can be."""
     tried = known.get(try_key(disk), {}) if known else {}
     said = [try_text(*item) for item in tried.items()]
     why = fallback(disk)

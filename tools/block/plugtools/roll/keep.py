@@ -88,8 +88,7 @@ def set_mode(leg, mode):
 def write_and_set(mode, legs, old, new):
     """The rules and the mode, or neither; what install() returns.
 
-    The rules come first: they say what was set before.
-    """
+    The rules come first: they say what was set before."""
     before = {leg: leg.policy() for leg in legs}
     try:
         written = install(new)
@@ -229,8 +228,7 @@ def key(disk):
 def note_applied(paths, known=None):
     """They are not set again: somebody may have set another mode by hand.
 
-    They are set all the same if that cannot be noted.
-    """
+    They are set all the same if that cannot be noted."""
     known = applied() if known is None else known
     new = [key(path) for path in paths if key(path) not in known]
     try:

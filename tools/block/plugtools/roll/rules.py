@@ -187,8 +187,7 @@ def mode_before(disk, rules):
 def merge(rules, more):
     """Both; the newer mode for the same disk, but the older one from before.
 
-    Patterns come first: what names a disk wins.
-    """
+    Patterns come first: what names a disk wins."""
     keys = {one[1:] for one in more.kept}
     known = {one[2:] for one in rules.was}
     kept = [one for one in rules.kept if one[1:] not in keys] + more.kept
@@ -232,8 +231,7 @@ def apply_command():
     """What udev is to run.
 
     It waits for paths, which a rule may not do for long: systemd runs it
-    instead, where there is systemd.
-    """
+    instead, where there is systemd."""
     program = [os.path.realpath(sys.argv[0]), "apply"]
     runner = shutil.which("systemd-run")
     if runner and os.path.isdir(rooted("/run/systemd/system")):
