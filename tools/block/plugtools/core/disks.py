@@ -25,10 +25,17 @@ Stat = collections.namedtuple(
     "Stat", "reads read_merges read_sectors read_ms writes write_merges "
     "write_sectors write_ms in_flight busy_ms waited_ms")
 
-# mode: what is set, None without the knob; force: what is in force, None
-# where a kernel of before the file does not say; why: AS_SET, UNKNOWN, or the
-# reason in the kernel's words
-Effect = collections.namedtuple("Effect", "mode force why")
+class Effect(collections.namedtuple("Effect", "mode force why")):
+    """mode: what is set, None without the knob; force: what is in force, None
+    where a kernel of before the file does not say; why: AS_SET, UNKNOWN, or the
+    reason in the kernel's words"""
+
+    def wrong(self):
+        """What to tell of it, or None if the mode that is set is in force."""
+        if self.force == self.mode:
+            return None
+        return f"{self.mode} is set, but " \
+            f"{self.force or 'it is not known what'} is in force: {self.why}"
 
 
 def node_name(name):

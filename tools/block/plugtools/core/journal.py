@@ -46,6 +46,15 @@ class Held(EnvironmentProblem):
     """Another program is at work on the disk."""
 
 
+class NotPutBack(EnvironmentProblem):
+    """A journal is there."""
+
+    def __init__(self, path):
+        super().__init__(
+            f"{path} tells of settings that could not be put back: see "
+            "plugbench --restore; to forget them, remove it")
+
+
 def directory():
     path = rooted("/run/plug-policy")
     os.makedirs(path, 0o755, exist_ok=True)
@@ -64,19 +73,20 @@ def try_lock(file):
     return True
 
 
-def lock(name, program):
-    """A descriptor that holds the lock of a disk.
+def lock(name, program, wait=0):
+    """A descriptor that holds the lock of a disk, or of what others have for
+    no longer than we wait.
 
     The file is never removed: who waits for a removed one waits in vain."""
     file = os.open(os.path.join(directory(), name.replace("/", "!") + ".lock"),
                    os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    deadline = time.monotonic() + END_SECONDS
+    begun = time.monotonic()
     while not try_lock(file):
         who = os.pread(file, 200, 0).decode(errors="replace").strip()
         pid = re.search(r"process (\d+)", who)
         # the child of one that was killed is still putting things back
         dead = pid and start_time(int(pid.group(1))) is None
-        if not dead or time.monotonic() > deadline:
+        if time.monotonic() - begun > (END_SECONDS if dead else wait):
             os.close(file)
             raise Held(f"{name} is being worked on by "
                        f"{who or 'another program'}; nothing was changed")
@@ -88,12 +98,12 @@ def lock(name, program):
 
 
 @contextlib.contextmanager
-def locked(names, program):
+def locked(names, program, wait=0):
     """Hold the locks of some disks; Held says who has one."""
     with contextlib.ExitStack() as stack:
         # in order, so that of two that want the same one gets all
         for name in sorted(set(names)):
-            stack.callback(os.close, lock(name, program))
+            stack.callback(os.close, lock(name, program, wait))
         yield
 
 
@@ -160,10 +170,7 @@ class Journal:
         try:
             self.file = create(self.path, first)
         except FileExistsError as error:
-            raise EnvironmentProblem(
-                f"{self.path} tells of settings that could not be "
-                "put back: see plugbench --restore; to forget "
-                "them, remove it") from error
+            raise NotPutBack(self.path) from error
         self.entries += first
 
     def remember(self, path):
@@ -303,6 +310,13 @@ def restore(entries):
 
 # --- what killed programs left ---------------------------------------------
 
+def journals():
+    """The paths of those that are there."""
+    place = rooted("/run/plug-policy")
+    return [os.path.join(place, name) for name in listing(place)
+            if name.endswith(".journal")]
+
+
 def entry_of(line):
     """The entry that a line holds, or None."""
     try:
@@ -359,13 +373,8 @@ def recover(tell, program="plugbench"):
     """Put back what killed programs left: True if all could be.  What was
     done, and each problem, is told.  Programs at work are left alone."""
     good = True
-    place = rooted("/run/plug-policy")
-    for name in listing(place):
-        path = os.path.join(place, name)
-        if not name.endswith(".journal"):
-            continue
-        with contextlib.suppress(Held), \
-             locked(locks_of(path), program):
+    for path in journals():
+        with contextlib.suppress(Held), locked(locks_of(path), program):
             # its owner may have ended well meanwhile
             if os.path.exists(path):
                 good = recover_one(path, tell) and good

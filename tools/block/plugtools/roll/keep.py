@@ -7,9 +7,10 @@ import signal
 import time
 
 from ..core.disks import Disk, disks
-from ..core.journal import Held, directory, locked, locks_of, recover
+from ..core.journal import (Held, NotPutBack, directory, journals, locked,
+                            locks_of, recover)
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, can_hold,
-                           listing, read, rooted)
+                           read, rooted)
 from .rules import (RULES, add, alone, check_alone, identity, install,
                     kept_now, merge, mode_before, mode_for, on_file, only,
                     recorded)
@@ -31,13 +32,8 @@ def unstopped():
 def left_on(names):
     """A journal that tells of disks, whose locks are ours, or None: so nobody
     is at work, and the mode may be that of a killed try."""
-    place = rooted("/run/plug-policy")
-    for name in listing(place):
-        if name.endswith(".journal"):
-            path = os.path.join(place, name)
-            if set(names) & set(locks_of(path)):
-                return path
-    return None
+    return next((path for path in journals()
+                 if set(names) & set(locks_of(path))), None)
 
 
 # --- keep ------------------------------------------------------------------
@@ -106,9 +102,7 @@ def check_left(names):
     """Refuse disks, whose locks are ours, that a killed try has left."""
     left = left_on(names)
     if left:
-        raise EnvironmentProblem(
-            f"{left} tells of settings that could not be put back: see "
-            "plugbench --restore; to forget them, remove it")
+        raise NotPutBack(left)
 
 
 def can_keep(legs, all_nvme):

@@ -6,7 +6,6 @@ their head or with a controller, whose events make udev run "plugroll apply".
 At boot it is told of all disks once more, of those in the initrd as well.
 """
 import collections
-import contextlib
 import fnmatch
 import functools
 import os
@@ -14,10 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 from ..core.disks import Disk
-from ..core.journal import Held, locked
+from ..core.journal import locked
 from ..core.system import (EnvironmentProblem, UsageProblem, listing, read,
                            rooted)
 from ..report.records import write_file
@@ -56,22 +54,10 @@ Was = collections.namedtuple("Was", "mode name key value")
 Rules = collections.namedtuple("Rules", "kept was")
 
 
-@contextlib.contextmanager
 def alone(path):
-    """Hold the lock of a file that is read, changed and written; wait for it.
-    """
-    end = time.monotonic() + WAIT_SECONDS
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(locked([os.path.basename(path)],
-                                           "plugroll"))
-                break
-            except Held:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.05)
-        yield
+    """Hold the lock of a file that is read, changed and written; wait for
+    it."""
+    return locked([os.path.basename(path)], "plugroll", WAIT_SECONDS)
 
 
 def identity(disk):

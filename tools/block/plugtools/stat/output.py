@@ -154,16 +154,14 @@ def print_policies(names, args):
     print(line(POLICY_HEADER, POLICY_WIDTHS))
     for name, one in found.items():
         row = line([name, *(text or "?" for text in one)], POLICY_WIDTHS)
-        print(paint(row, None if one.mode == one.force else "bad"))
+        print(paint(row, "bad" if one.wrong() else None))
     sys.stdout.flush()
 
 
 def check_policies(names):
     """Say which modes are not in force; whether there are any."""
-    bad = {name: one for name, one in policies(names).items()
-           if one.force != one.mode}
-    for name, one in bad.items():
-        print("plugstat: %s: %s is set, but %s is in force: %s" % (
-            name, one.mode, one.force or "it is not known what", one.why),
-              file=sys.stderr)
+    bad = {name: one.wrong() for name, one in policies(names).items()
+           if one.wrong()}
+    for item in bad.items():
+        print("plugstat: %s: %s" % item, file=sys.stderr)
     return bool(bad)

@@ -12,6 +12,7 @@ import fcntl
 import os
 import sys
 
+from ..core.journal import try_lock
 from ..core.system import EnvironmentProblem, read, rooted, write
 from .source import GONE, complain, explain, switch_of
 
@@ -45,11 +46,7 @@ class Switch:
 
     def last(self):
         """Whether nobody else holds it; if so, nobody can come."""
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return try_lock(self.file)
 
     def before(self):
         """What to put back, or None where nobody has said so."""
