@@ -48,10 +48,6 @@ class Gone(Exception):
     """A disk has; (its setting, the text)."""
 
 
-def block_seconds(seconds):
-    return min(LONGEST, max(SHORTEST, seconds / BLOCKS))
-
-
 def check_mode(mode, legs):
     """Refuse what a disk does not offer, before anything is changed."""
     for leg in legs:
@@ -425,7 +421,8 @@ def try_again(journal, names, problems):
 def try_mode(args, targets):
     """The whole of it; what came of it."""
     legs = [leg for legs in targets.values() for leg in legs]
-    args.block = args.block or block_seconds(args.seconds)
+    args.block = args.block or min(LONGEST, max(SHORTEST,
+                                                args.seconds / BLOCKS))
     check_room(args.seconds, args.block)
     check_mode(args.mode, legs)
     check_counting(targets)
