@@ -98,6 +98,12 @@ def test_unpatched(null):
         ("unpatched", "always"), ("unpatched", "nomerges2")]
 
 
+def test_policies_that_no_other_disk_has(null, monkeypatch):
+    monkeypatch.setattr(nulldisk, "disks", lambda: [])
+    run(null, "--policies", "never")
+    assert {one["policy"] for one in null.log()} == {"never"}
+
+
 def test_fio_fails(null):
     null.put("fio.fail")
     run(null, code=1)

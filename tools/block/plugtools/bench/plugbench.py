@@ -5,6 +5,7 @@ The disk is only read, unless --write says otherwise.  Every setting that is
 changed is put back, also if plugbench is killed.
 """
 import argparse
+import contextlib
 import os
 import re
 import shlex
@@ -242,43 +243,27 @@ def work(args):
     if args.compare:
         results.old_records(args.compare)       # or refuse it
     args.loads = choose_workloads(args)     # once: it may come from a pipe
-    if args.null:
-        return on_null(args)
-    disk = find_disk(args.device)
-    require_knob(disk)
-    plan = make_plan(args, disk, False)  # refuses before anything is changed
-    if args.compare:
-        results.check_loads(results.old_records(args.compare)[1],
-                            facts_of(plan, args))
+    disk = Planned() if args.null else find_disk(args.device)
+    if not args.null:
+        require_knob(disk)
+        plan = make_plan(args, disk, False)  # refuses before it is changed
+        if args.compare:
+            results.check_loads(results.old_records(args.compare)[1],
+                                facts_of(plan, args))
+    if args.showcmd:
+        plan = make_plan(args, disk, False)
+        for name in plan.workloads:
+            say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
+        return 0
+    if args.dry_run:
+        return measured(args, disk, None)
+    recover(say)
     names = [disk.name] + [leg.name for leg in disk.legs()]
-    journal = Journal(disk.name, names, "plugbench")
-    if args.showcmd:
-        return show_commands(args, disk)
-    if args.dry_run:
+    with locked(names, "plugbench"), contextlib.ExitStack() as stack:
+        journal = Journal(disk.name, names, "plugbench")
+        if args.null:
+            disk = find_disk(stack.enter_context(null_disk(journal)))
         return measured(args, disk, journal)
-    recover(say)
-    with locked(names, "plugbench"):
-        return measured(args, disk, journal)
-
-
-def show_commands(args, disk):
-    plan = make_plan(args, disk, False)
-    for name in plan.workloads:
-        say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
-    return 0
-
-
-def on_null(args):
-    """On a disk that is made for it."""
-    if args.showcmd:
-        return show_commands(args, Planned())
-    if args.dry_run:
-        return measured(args, Planned(), None)
-    recover(say)
-    with locked([NULL], "plugbench"):
-        journal = Journal(NULL, [NULL], "plugbench")
-        with null_disk(journal) as device:
-            return measured(args, find_disk(device), journal)
 
 
 def conditions(plan, args):
