@@ -13,6 +13,12 @@ from plugtools.roll import keep, plugroll, trial
 from plugtools.stat import plugstat
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def hosts():
     """Where machines lie: in memory, if programs may be run there."""

@@ -24,6 +24,8 @@ from plugtools.roll import meter
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 MODES = ("always", "never", "seq-small", "adaptive")
 DEBUGFS = "sys/kernel/debug/"
+MULTIPATH = [("dm-{}", ("sd{}x0", "sd{}x1")),    # of many()
+             ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))]
 SPEED = 20000                   # I/Os per second of a Load on "always"
 STAT = "10 2 80 1 20 4 160 2 0 3 4"
 # 100 submissions of 32, half of which get no batch, since STAT

@@ -261,13 +261,6 @@ def test_other_disk(host, journals):
     assert journals.mode() == "never"
 
 
-def test_at_work(journals):
-    journals.killed()
-    with journal.locked(["nvme0n1"], "plugbench"):
-        assert journals.recover() == ""
-    assert journals.mode() == "never"
-
-
 @pytest.mark.parametrize("late, dies", [(1, False), (0, True)])
 def test_process(journals, entry, late, dies):
     """Ended only if it is still the same."""

@@ -14,12 +14,6 @@ from plugtools.report import records, summary, tables, verdict
 NUMBER = "0 or a number from 1e-15 to 1e+15"
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def write(name, content):
     with open(name, "wb") as file:
         file.write(content if isinstance(content, bytes) else (

@@ -13,6 +13,7 @@ from plugtools.bench import plugbench
 from plugtools.core import system
 from plugtools.report import changes, records, results, verdict
 
+pytestmark = pytest.mark.usefixtures("here")
 OUT = {"html": None, "verbose": True, "markdown": False}
 META = {"note": "NOTE", "claim": "CLAIM", "disk": "nvme0n1",
         "warnings": ["WARNING"]}
@@ -34,12 +35,6 @@ ONLY_IOPS = [[{name: value for name, value in one.items() if name in (
 def words(old, new):
     return {one["metric"]: one.get("word")
             for one in changes.compare(old, new)}
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def saved(name, found, meta=None):

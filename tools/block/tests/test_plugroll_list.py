@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from fakehost import Load, check_linear
+from fakehost import MULTIPATH, Load, check_linear
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
 
@@ -242,9 +242,7 @@ def test_ascii(host):
     host.apart("plugroll", "list").prints(r"QEMU \xb1")
 
 
-@pytest.mark.parametrize("head, paths", [
-    ("dm-{}", ("sd{}x0", "sd{}x1")),
-    ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))])
+@pytest.mark.parametrize("head, paths", MULTIPATH)
 def test_many(host, roll, head, paths):
     """Paths of dm and of NVMe, many that are named, and many that are kept."""
     def make(number):

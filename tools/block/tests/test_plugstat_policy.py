@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from fakehost import DEBUGFS, check_linear
+from fakehost import DEBUGFS, MULTIPATH, check_linear
 from plugtools.stat import output, plugstat
 
 # as blk_plug_loop_show() writes it
@@ -273,9 +273,7 @@ def test_disk_that_goes(host, stat, words):
     assert 2 < access < 99
 
 
-@pytest.mark.parametrize("head, paths", [
-    ("dm-{}", ("sd{}x0", "sd{}x1")),
-    ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))])
+@pytest.mark.parametrize("head, paths", MULTIPATH)
 def test_many(host, stat, head, paths):
     def make(number):
         for name in host.many(number, head, paths):

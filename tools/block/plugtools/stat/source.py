@@ -42,10 +42,6 @@ def explain(error):
     return f"{error.filename}: {error.strerror}"
 
 
-def complain(name):
-    print(f"plugstat: {name}: the disk is gone", file=sys.stderr)
-
-
 def counted_disks():
     """Names of all disks that can be counted, or why there are none."""
     try:
@@ -130,18 +126,23 @@ def sample(name):
     return total
 
 
-def sample_all(names):
-    """{name: sample} of the disks that are there; others leave the list."""
+def each(names, action):
+    """{name: what came of an action} of the disks that are there; others leave
+    the list."""
     found = {}
     for name in names:
         try:
-            found[name] = sample(name)
+            found[name] = action(name)
         except OSError as error:
             if error.errno not in GONE:
                 raise EnvironmentProblem(explain(error)) from error
-            complain(name)
+            print(f"plugstat: {name}: the disk is gone", file=sys.stderr)
     names[:] = found
     return found
+
+
+def sample_all(names):
+    return each(names, sample)
 
 
 def adaptive(name):

@@ -14,7 +14,7 @@ import sys
 
 from ..core.journal import try_lock
 from ..core.system import EnvironmentProblem, read, rooted, write
-from .source import GONE, complain, explain, switch_of
+from .source import GONE, each, explain, switch_of
 
 PLACE = "/run/plug-policy"
 
@@ -119,28 +119,14 @@ class Switches:
         self.held = []
 
 
-def each(names, action):
-    """The disks on which an action worked; the others have gone."""
-    working = []
-    for name in names:
-        try:
-            action(name)
-            working.append(name)
-        except OSError as error:
-            if error.errno not in GONE:
-                raise EnvironmentProblem(explain(error)) from error
-            complain(name)
-    return working
-
-
 def enable(names, switches):
     """Switch counting on; the disks on which that worked."""
-    return each(names, switches.enter)
+    return list(each(names, switches.enter))
 
 
 def keep(names, on):
-    """Counting on or off beyond our end; the disks on which that worked."""
-    return each(names, lambda name: Switch(name).keep(on))
+    """Counting on or off beyond our end."""
+    each(names, lambda name: Switch(name).keep(on))
 
 
 def counted(name):
