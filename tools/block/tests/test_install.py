@@ -49,15 +49,10 @@ def installed(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.parametrize("name", [*PYTHON, "plugtrace-perf"])
 def test_programs_start(there, name):
     assert said(there / "sbin" / name, "--version") == f"{name} {VERSION}\n"
-    assert f"usage: {name}" in said(there / "sbin" / name, "--help")
-
-
-def test_plugtrace_starts(there):
-    assert "Usage: plugtrace-perf" in said(there / "sbin/plugtrace-perf",
-                                           "--help")
+    assert f"sage: {name}" in said(there / "sbin" / name, "--help")
 
 
 def test_programs_run_what_was_installed(there):
@@ -226,4 +221,3 @@ def test_versions():
     assert version == VERSION
     assert (packaging / "debian/changelog").read_text().startswith(
         f"plug-policy-tools ({version}-{release}) ")
-    assert f"\nversion={VERSION}\n" in (TOOLS / "plugtrace-perf").read_text()

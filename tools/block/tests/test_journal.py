@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from fakehost import TOOLS, wait_until
+from fakehost import TOOLS, offer, wait_until
 from plugtools.bench import children
 from plugtools.core import journal, system
 
@@ -162,12 +162,20 @@ def test_not_put_back(host, journals, entry):
 
 # --- what killed programs left -----------------------------------------------
 
-def test_setting(journals):
+@pytest.mark.parametrize("files, told, mode", [
+    ({}, "plug_policy is always again", "always"),
+    # what somebody has set meanwhile is theirs
+    ({KNOB: offer("adaptive")}, "left at adaptive", "adaptive"),
+    # a disk that came meanwhile has only the name
+    ({"sys/block/nvme0n1/diskseq": "8"}, "has gone", "never")])
+def test_setting(host, journals, files, told, mode):
     journals.killed()
+    for item in files.items():
+        host.put(*item)
     text = journals.recover()
     assert f"plugroll (process {os.getpid()}) was killed" in text
-    assert "plug_policy is always again" in text
-    assert journals.mode() == "always"
+    assert told in text
+    assert (journals.mode(), journals.file.exists()) == (mode, False)
     assert journals.recover() == ""
 
 
@@ -242,23 +250,6 @@ def test_module_in_use(host, journals, entry, monkeypatch, status, words):
     monkeypatch.setattr(journal.subprocess, "run",
                         lambda *_, **__: mock.Mock(returncode=status))
     assert words in journals.recover(good=not status)
-
-
-def test_changed_since(host, journals):
-    """What somebody has set meanwhile is theirs."""
-    journals.killed()
-    host.policy("nvme0n1", "adaptive")
-    assert "left at adaptive" in journals.recover()
-    assert journals.mode() == "adaptive"
-    assert not journals.file.exists()
-
-
-def test_other_disk(host, journals):
-    """A disk that came meanwhile has only the name."""
-    journals.killed()
-    host.put("sys/block/nvme0n1/diskseq", "8")
-    assert "has gone" in journals.recover()
-    assert journals.mode() == "never"
 
 
 @pytest.mark.parametrize("late, dies", [(1, False), (0, True)])

@@ -220,15 +220,11 @@ def test_signal_ends_the_screen(screen, number):
     screen.ends()
 
 
-def test_count_ends_the_screen(screen):
-    screen.start("2", "nullb0")
-    screen.ends()
-
-
-def test_small_terminal(screen):
-    screen.start(rows=2, columns=10)
+@pytest.mark.parametrize("size", [{}, {"rows": 2, "columns": 10}])
+def test_count_ends_the_screen(screen, size):
+    """Also a small one."""
+    screen.start("2", "nullb0", **size)
     screen.wait_for(b"Disk")
-    os.write(screen.master, b"q")
     screen.ends()
 
 

@@ -10,7 +10,6 @@ from functools import partial
 import pytest
 
 from fakehost import TOOLS, Result
-from plugtools import VERSION
 
 # it records nothing; meanwhile the kernel counts
 PERF = """#!/bin/sh
@@ -204,9 +203,3 @@ def test_refused(words):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("plugtrace-perf: ")
-
-
-def test_version():
-    assert subprocess.check_output(
-        [TOOLS / "plugtrace-perf", "--version"],
-        text=True) == f"plugtrace-perf {VERSION}\n"

@@ -26,12 +26,6 @@ def group(before, after):
     return round(sum(sizes) / len(sizes), 3) if sizes else None
 
 
-def fallback(leg):
-    """Why a disk does not do as set: "elevator"; "" if it does."""
-    told = leg.effect()
-    return told.why if told.force != told.mode and told.force else ""
-
-
 def perf_values(text):
     """{event: count} of perf stat -x,: what was not counted is left out."""
     found = {}

@@ -14,8 +14,8 @@ from ..core.system import (EnvironmentProblem, Interrupted, active, duration,
 from ..core.terminal import paint
 from . import fio
 from .children import Runner, Stop
-from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, fallback,
-                       group, learnt)
+from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, group,
+                       learnt)
 from .sandbox import boxed
 from .plan import BASELINE, COUNT_SECONDS, WARM_SECONDS, run_seconds, schedule
 
@@ -124,9 +124,9 @@ class Bench:
 
     def check_effect(self, policy):
         for leg in self.plan.legs:
-            why = fallback(leg)
-            if why:
-                self.warn(f'{policy} does as "always" here: {why}')
+            told = leg.effect()
+            if told.force not in (None, told.mode):
+                self.warn(f'{policy} does as "always" here: {told.why}')
 
     def completed(self):
         return sum(leg.completed() for leg in self.plan.legs)

@@ -12,19 +12,15 @@ import fcntl
 import os
 import sys
 
-from ..core.journal import try_lock
-from ..core.system import EnvironmentProblem, read, rooted, write
+from ..core.journal import directory, try_lock
+from ..core.system import EnvironmentProblem, read, write
 from .source import GONE, each, explain, switch_of
-
-PLACE = "/run/plug-policy"
 
 
 @contextlib.contextmanager
 def alone():
     """Nobody else enters or leaves meanwhile."""
-    place = rooted(PLACE)
-    os.makedirs(place, mode=0o755, exist_ok=True)
-    with open(place + "/counting", "w", encoding="ascii") as file:
+    with open(directory() + "/counting", "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -40,7 +36,7 @@ class Switch:
 
     def open(self):
         """The file that is locked, and tells what to put back."""
-        name = f"{rooted(PLACE)}/counting-{self.name}"
+        name = f"{directory()}/counting-{self.name}"
         self.file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, 0o644),
                               "r+", encoding="ascii")
 
