@@ -86,7 +86,8 @@ def test_summary(host, roll, told):
     roll("summary", *names).prints(
         "web4: nvme0n1: adaptive is set, but always is in force: elevator",
         "never: iops by ", "% on half of 2")
-    for text in "{", "[]", "3", '{"version": 9}', '{"version": 2}', "":
+    for text in ("{", "[]", "3", '{"version": 9}', '{"version": 2}', "",
+                 "[" * 100000):
         done = roll("summary", *names, host.put("bad.json", text))
         assert "web4: nvme0n1" in done.out and done.fails(1, "bad.json: ")
 
@@ -110,10 +111,6 @@ def test_unusable(summary, bad):
     assert out.split()[3:] == ["1", "1", "set:", "always"]
 
 
-def test_too_deep(summary):
-    assert summary("[" * 100000).code == 1
-
-
 @pytest.mark.parametrize("found", [
     {"disks": [{"disk": EVIL, "set": EVIL, "in_force": "always", "kept": None,
                 "why": EVIL}]},
@@ -126,10 +123,7 @@ def test_what_a_terminal_would_obey(summary, found):
     assert (code, err) == (0, "")
     assert "x\\x1b[31m\\nweb2: ok" in out
     assert "\x1b" not in out and "\nweb2" not in out
-
-
-def test_version_that_a_terminal_would_obey(summary):
-    assert "\x1b" not in str(summary(json.dumps({"version": EVIL})).err)
+    assert "\x1b" not in summary(json.dumps({"version": EVIL})).err
 
 
 def test_one_name(host, told):

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from benchtree import FAKE_FIO, FILES, FIO_JSON, QUEUE, SHORT
+from benchtree import FAKE_FIO, FILES, FIO_JSON, QUEUE, SHORT, active
 from plugtools.report.records import load
 
 FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
@@ -129,16 +129,16 @@ def test_what_cannot_be_opened(machine, monkeypatch, user, name, error, says):
 
 # --- the scheduler, which makes every policy do as "always", and nomerges ---
 
-def test_scheduler_is_kept(machine):
+@pytest.mark.parametrize("offered", ["none [mq-deadline] kyber", "[bfq]"])
+def test_scheduler_is_kept(machine, offered):
+    """If asked for, and if none is not offered it must be."""
+    machine.put(QUEUE + "scheduler", offered)
+    if "none" not in offered:
+        machine.check_untouched("/dev/nvme0n1", code=1,
+                                says="--keep-scheduler")
     text = machine.bench("--keep-scheduler")
-    assert "warn:  scheduler mq-deadline is kept" in text
-    assert "[mq-deadline]" in machine.get("fio.log")
-
-
-def test_no_scheduler_is_not_offered(machine):
-    machine.put(QUEUE + "scheduler", "[bfq]")
-    machine.check_untouched("/dev/nvme0n1", code=1, says="--keep-scheduler")
-    machine.bench("--keep-scheduler")
+    assert f"warn:  scheduler {active(offered)} is kept" in text
+    assert f"scheduler={offered} " in machine.get("fio.log")
 
 
 def test_effect(machine):
@@ -219,12 +219,9 @@ def test_options_of_fio(machine):
             "--filename": str(machine.path("dev/nvme0n1"))
             }.items() <= one.items()
     assert "--hipri" not in two and "--fixedbufs" not in three
-
-
-def test_no_poll_queues(machine):
     machine.put(QUEUE + "io_poll", "0")
-    machine.bench("--policies", "always")
-    assert "--hipri" not in machine.log()[0]
+    machine.bench("--policies", "nomerges2", "--keep-scheduler")
+    assert "--hipri" not in machine.log()[-1]
 
 
 # --- what is written -------------------------------------------------------

@@ -38,9 +38,11 @@ def test_no_json(here, text):
     refuses(text, "is no JSON", '{"records": [...]')
 
 
-def test_missing_file(here):
-    with pytest.raises(records.ReportError, match="nix.json"):
-        records.load("nix.json")
+def test_nowhere(here):
+    for action in (lambda path: records.save(path, [record()], {}),
+                   records.load):
+        with pytest.raises(records.ReportError, match="nix/o.json"):
+            action("nix/o.json")
 
 
 @pytest.mark.parametrize("content, words", [
@@ -189,11 +191,6 @@ def test_save_mode(here):
     assert os.stat("o.json").st_mode & 0o777 == 0o644
 
 
-def test_save_nowhere(here):
-    with pytest.raises(records.ReportError, match="nix/o.json"):
-        records.save("nix/o.json", [record()], {})
-
-
 # --- summarise -------------------------------------------------------------
 
 def test_mean_and_deviation():
@@ -209,10 +206,13 @@ def test_mean_and_deviation():
     assert one["lat_us"]["p50"] is None
 
 
-def test_one_run_has_no_deviation():
-    """Unknown is not 0."""
-    one = cell([record()], "always")
-    assert (one["iops"]["sd"], one["ratio_sd"]) == (None, None)
+@pytest.mark.parametrize("found, ratio", [
+    (runs("always", [5]), 1),   # of one run, the deviation is not known
+    (runs("always", [1, 1]) + runs("never", [0, 0]), 0)])
+def test_no_deviation(found, ratio):
+    one = cell(found, found[-1]["policy"])
+    assert (one["ratio"], one["ratio_sd"]) == (ratio, None)
+    assert (one["iops"]["sd"] is None) == (len(found) == 1)
 
 
 @pytest.mark.parametrize("base, ratio, name", [
@@ -240,11 +240,6 @@ def test_ratio_uncertainty():
     assert (base["ratio"], base["ratio_sd"]) == (1, 0)
     single = cell(runs("always", [100]) + runs("never", [1, 2]), "never")
     assert single["ratio_sd"] is None
-
-
-def test_nothing_done():
-    one = cell(runs("always", [1, 1]) + runs("never", [0, 0]), "never")
-    assert (one["ratio"], one["ratio_sd"]) == (0, None)
 
 
 def test_order():
@@ -375,19 +370,14 @@ def test_right_fields(field, good):
         records.check([record(**{field: value})])
 
 
-def test_version_in_the_schema():
+def test_schema():
+    """It wants a version and knows each metric; nothing is taken as checked
+    that is not."""
     assert VALID(content(record()))
     assert not VALID({**content(record()), "version": 1})
     assert not VALID({"records": [], "meta": {}})
-
-
-def test_metrics():
     assert records.SCHEMA.part("comparison")["properties"]["metric"][
         "enum"] == list(verdict.METRICS)
-
-
-def test_unknown_keyword():
-    """Nothing is taken as checked that is not."""
     with pytest.raises(KeyError):
         VALID(3, {"exclusiveMaximum": 2})
 
