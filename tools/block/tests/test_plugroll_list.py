@@ -63,15 +63,6 @@ def test_facts(recommended, files, mode, evidence):
     assert evidence in found[1]
 
 
-def test_not_in_force(host, rows):
-    """What is set, and why something else is in force."""
-    host.disk("nvme0n1")
-    host.policy("nvme0n1", "adaptive", "elevator")
-    row = rows()["nvme0n1"]
-    assert (row["set"], row["in_force"], row["why"]) == (
-        "adaptive", "always", "elevator")
-
-
 # --- tries are evidence ------------------------------------------------------
 
 @pytest.mark.parametrize("speed, tried, mode, text", [
@@ -161,17 +152,13 @@ def test_none(host, roll, words):
     assert done.out == ""
 
 
-def test_guess(host, roll):
-    """What only the load speaks for is not recommended."""
-    host.disk("nvme0n1", files={"stat": BUSY})
-    assert "recommend" not in roll("list").prints("adaptive: worth a try")
-
-
 @pytest.mark.parametrize("value", ["0", "1", "2"])
-def test_nomerges(host, roll, rows, value):
-    """A host that keeps 2 is told of it, one with 1 or 0 is not."""
-    host.disk("nvme0n1", files={"queue/nomerges": value})
-    assert ("nomerges=2" in roll("list").out) == (value == "2")
+def test_text(host, roll, rows, value):
+    """What only the load speaks for is not recommended; a host that keeps
+    nomerges=2 is told of it, one with 1 or 0 is not."""
+    host.disk("nvme0n1", files={"queue/nomerges": value, "stat": BUSY})
+    out = roll("list").prints("adaptive: worth a try")
+    assert "recommend" not in out and ("nomerges=2" in out) == (value == "2")
     assert rows()["nvme0n1"]["nomerges"] == value
 
 
@@ -191,7 +178,10 @@ def test_check(host, roll):
                  "but it is not known what is in force: "):
         done = roll("list", "--check", "--json")
         done.fails(3, "nvme1n1: never is set, " + text)
-        assert len(json.loads(done.out)["disks"]) == 1
+        row, = json.loads(done.out)["disks"]
+        assert (row["set"], row["in_force"], row["why"]) == (
+            ("never", "always", "elevator") if "elevator" in text else
+            ("never", None, "unknown"))
         if "elevator" in text:
             host.remove("sys/block/nvme1n1/queue/plug_policy_fallback")
 

@@ -155,15 +155,16 @@ def test_locked(host, tries):
 # --- verdicts ----------------------------------------------------------------
 
 def test_trips(host, tries, logged):
-    """A mode that does harm: within its time, with the reason."""
+    """A mode that does harm: within its time, with the reason; it is not
+    kept."""
     host.policy("nvme0n1", "seq-small")
-    out = tries.text({"nvme0n1": {"never": .8}}, "--guard",
-                     "iops=-5%").prints(code=3)
+    out = tries.text({"nvme0n1": {"never": .8}}, "--guard", "iops=-5%",
+                     "--keep").prints(code=3)
     assert re.search(r"guard tripped: nvme0n1: iops by -\d+\.\d% .*"
                      "limit is -5%; the mode before is back", out)
     assert tries.mode() == "seq-small"
     assert "never on nvme0n1: the guard tripped" in logged[-1]
-    assert not tries.left()
+    assert not tries.left() and not os.listdir(host.path("etc"))
 
 
 def test_holds(host, tries):
@@ -191,12 +192,6 @@ def test_required_gain(tries, speed, require, want):
     if want == 5:
         assert found["status"] == "no gain"
         assert "% is required" in found["why"]
-
-
-def test_tripped_is_not_kept(host, tries):
-    assert tries.text(BAD, "--keep").code == 3
-    assert tries.mode() == "always"
-    assert not os.listdir(host.path("etc"))
 
 
 def test_nomerges(host, tries, roll):
