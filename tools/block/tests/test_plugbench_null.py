@@ -104,15 +104,13 @@ def test_policies_that_no_other_disk_has(null, monkeypatch):
     assert {one["policy"] for one in null.log()} == {"never"}
 
 
-def test_fio_fails(null):
+@pytest.mark.parametrize("more, says", [("", "boom"), ("/x", "size/x")])
+def test_fails(null, monkeypatch, more, says):
+    """fio does, or an attribute of the disk."""
     null.put("fio.fail")
-    run(null, code=1)
-
-
-def test_attribute_fails(null, monkeypatch):
     monkeypatch.setattr(nulldisk, "write",
-                        lambda path, value: write(path + "/x", value))
-    assert "size/x" in run(null, code=1)
+                        lambda path, value: write(path + more, value))
+    assert says in run(null, code=1)
 
 
 @pytest.mark.parametrize("numbers, code", [

@@ -60,13 +60,15 @@ def learnt(host, stat):
 
 
 def test_adaptive_for_programs(learnt):
+    """Also lines of a later kernel."""
+    learnt.queues(LEARNT + "taste sweet and sour\nalone")
     found = learnt.json()
     assert found["not_in_force"] is None
     assert list(found["hctx"]) == ["0", "1"]
     queue = found["hctx"]["0"]
     assert {**queue, "group": 4, "pinned": 0, "from": 8, "trial": 4,
             "sample_flushes": 500, "requests_per_s": 1e6,
-            "requests_per_flush": 4} == queue
+            "requests_per_flush": 4, "taste": "sweet and sour"} == queue
 
 
 def test_adaptive_for_people(learnt):
@@ -137,11 +139,6 @@ def test_adaptive_is_not_in_force(learnt, host):
     assert learnt.json()["not_in_force"] == "elevator"
     assert learnt.table() == ("!", [
         'nvme0n1: adaptive is not in force (elevator): does as "always"'])
-
-
-def test_lines_of_a_later_kernel(learnt):
-    learnt.queues(LEARNT + "taste sweet and sour\nalone")
-    assert learnt.json()["hctx"]["0"]["taste"] == "sweet and sour"
 
 
 # --- modes -------------------------------------------------------------------
