@@ -157,6 +157,9 @@ def left(machine):
 
 
 def test_restore(machine, left):
+    """When it is asked for, not by what is refused."""
+    machine.run("/dev/nvme0n1", "--policies", "x").fails(2)
+    assert machine.get(QUEUE + "scheduler") == "none"
     machine.run("--restore").prints("scheduler is mq-deadline again",
                                     f"process {left[0]} was ended")
     machine.check_gone(*left)
@@ -173,13 +176,6 @@ def test_next_start(machine, left):
             "seq-small", "mq-deadline", "1", "0"]
     assert "was killed; putting back" in text
     assert "scheduler mq-deadline is kept" in text
-
-
-def test_bad_input(machine, left):
-    assert machine.run("/dev/nvme0n1", "--policies", "x").code == 2
-    assert machine.get(QUEUE + "scheduler") == "none"
-    machine.run("--restore")
-    machine.check_gone(*left)
 
 
 # --- others, and the terminal ----------------------------------------------

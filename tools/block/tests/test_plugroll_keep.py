@@ -115,19 +115,15 @@ AS_BEFORE = {"nvme0n1": "never", "nvme1n1": "always", "nvme2n1": "always"}
 
 # --- keep --------------------------------------------------------------------
 
-def test_disk(kept, logged):
-    """One disk, known again by its wwid."""
+def test_disk(host, kept, roll, logged):
+    """One disk, known again by its wwid; the second time changes nothing, and
+    says so."""
     out, text = kept.keep("adaptive", "/dev/nvme0n1"), kept.rules()
     assert 'ATTR{wwid}=="eui.nvme0n1"' in text
     assert 'ATTR{queue/plug_policy}="adaptive"' in text
     assert text in out
     assert kept.modes() == {**AS_BEFORE, "nvme0n1": "adaptive"}
     assert logged == ["keep adaptive on nvme0n1"]
-
-
-def test_twice(host, kept, roll):
-    """The second time changes nothing, and says so."""
-    kept.keep("adaptive", "nvme0n1")
     before = host.path(RULES).stat().st_ino
     assert "the rules say so already" in kept.keep("adaptive", "nvme0n1")
     assert host.path(RULES).stat().st_ino == before
@@ -265,20 +261,16 @@ def test_not_ours(host, kept, roll, words):
     assert kept.rules() == "# mine"
 
 
-@pytest.mark.parametrize("wwid", ["", "a\x01b"])
-def test_no_identity(host, kept, roll, wwid):
-    """A disk that could not be known again."""
-    host.put("sys/block/nvme0n1/wwid", wwid)
-    roll("keep", "adaptive", "nvme0n1").fails(2, "neither wwid nor serial")
-    assert kept.modes() == AS_BEFORE
-
-
 def test_odd_identity(host, kept, roll):
-    """What udev would take for a pattern or an end matches itself."""
+    """What udev would take for a pattern or an end matches itself; without
+    one a disk could not be known again."""
     host.put("sys/block/nvme0n1/wwid", 't10.ATA  A*[b]"|c was=no')
     kept.keep("seq-small", "nvme0n1")
     assert '=="t10.ATA  A??b???c was?no"' in kept.rules()
     roll("undo")
+    for wwid in "", "a\x01b":
+        host.put("sys/block/nvme0n1/wwid", wwid)
+        roll("keep", "adaptive", "nvme0n1").fails(2, "neither wwid nor serial")
     assert kept.modes() == AS_BEFORE
 
 
@@ -561,21 +553,17 @@ def test_new_path(host, paths, logged):
 
 
 def test_path_set_by_hand(host, paths):
-    """A controller's event does not undo what was set by hand."""
+    """A controller's event does not undo what was set by hand; but a path that
+    was away is a new one."""
     paths.come()
     for name in "nvme0c0n1", "nvme0c2n1":
         host.policy(name, "never")
         paths.apply()
-    assert (host.mode("nvme0c0n1"), host.mode("nvme0c2n1")) == (
-        "never", "never")
-
-
-def test_path_back_again(host, paths):
-    """One that was away is a new one."""
     host.remove("sys/block/nvme0c1n1")
     paths.come("nvme0c1n1", number="10")
     paths.apply()
-    assert host.mode("nvme0c1n1") == "adaptive"
+    assert [host.mode(f"nvme0c{path}n1") for path in range(3)] == [
+        "never", "adaptive", "never"]
 
 
 def test_waits_for_paths(host, paths, roll, monkeypatch):
