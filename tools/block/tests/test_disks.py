@@ -95,11 +95,6 @@ def test_stack(machine):
     assert machine.legs("dm-0") == ["nvme0n1", "sdb"]
 
 
-def test_controller(host):
-    host.disk("nvme0c0n1", controller="nvme5")
-    assert disks.Disk("nvme0c0n1").controller() == "nvme5"
-
-
 # --- what a user may name ----------------------------------------------------
 
 @pytest.mark.parametrize("word, name", [

@@ -71,13 +71,6 @@ def test_before_the_change(host, journals, entry, monkeypatch):
     assert journals.mode() == "never"
 
 
-def test_nothing_changed(journals, entry):
-    """No file without a change."""
-    entry.set(journals.knob, "always")
-    assert not journals.file.exists()
-    assert entry.put_back() == []
-
-
 def test_full(journals, entry, monkeypatch):
     """A /run that takes a part of a line gets none, and nothing changes."""
     entry.set(journals.knob, "never")
@@ -114,7 +107,10 @@ def test_whole_from_the_first(host, entry, monkeypatch):
 
 
 def test_put_back(journals, entry):
-    """As before the first change; then the file goes."""
+    """As before the first change; then the file goes, which without a change
+    did not come."""
+    entry.set(journals.knob, "always")
+    assert not journals.file.exists()
     for value in "never", "always", "seq-small":
         entry.set(journals.knob, value)
     assert entry.put_back() == []
@@ -122,21 +118,15 @@ def test_put_back(journals, entry):
     assert not journals.file.exists()
 
 
-def test_last_changed_first(journals, entry):
+def test_last_changed_first(host, journals, entry):
+    """And what another setting changes, whatever it is."""
     scheduler = journals.knob.replace("plug_policy", "scheduler")
-    entry.set(journals.knob, "never")
-    entry.set(scheduler, "mq-deadline")
-    entry.put_back()
-    assert entry.done == [f"{scheduler} is none again",
-                          f"{journals.knob} is always again"]
-
-
-def test_remembered(host, journals, entry):
-    """What another setting changes is put back, whatever it is."""
     entry.remember(journals.knob)
     host.policy("nvme0n1", "adaptive")
+    entry.set(scheduler, "mq-deadline")
     assert entry.put_back() == []
-    assert journals.mode() == "always"
+    assert entry.done == [f"{scheduler} is none again",
+                          f"{journals.knob} is always again"]
 
 
 def test_refused(journals, entry, monkeypatch):

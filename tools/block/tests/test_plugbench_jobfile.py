@@ -166,10 +166,12 @@ def test_pipe(machine):
     os.close(end)
 
 
-@pytest.mark.parametrize("name", ["--jobfile", "--json", "--html"])
-def test_dash(machine, name):
-    machine.check_untouched("/dev/nvme0n1", name, "-", says="'-'; accepted: "
-                            "the name of a file, as /dev/std")
+@pytest.mark.parametrize("name, value, says", [
+    *((name, "-", "'-'; accepted: the name of a file, as /dev/std")
+      for name in ("--jobfile", "--json", "--html")),
+    ("--jobfile", "none.fio", "No such file")])
+def test_no_file(machine, name, value, says):
+    machine.check_untouched("/dev/nvme0n1", name, value, says=says)
 
 
 # --- how it is read --------------------------------------------------------
@@ -280,10 +282,6 @@ def test_accepted(word, says):
     ("[a]\nbs=\x1b[31m", r"bs=\x1b[31m"), ("[a]\n\x1b[31m", r"\x1b[31m")])
 def test_refused(read, text, says):
     refused(read, text, says)
-
-
-def test_no_such_file(machine):
-    machine.check_untouched(*WORDS, "none.fio", says="No such file")
 
 
 @pytest.mark.parametrize("first, second, good", [

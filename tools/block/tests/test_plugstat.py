@@ -65,12 +65,6 @@ def test_difference(host, said, before, after, told):
     assert disks["nullb0"]["counters"]["tags_single"] == told
 
 
-def test_rate():
-    assert figures.figures(figures.delta(
-        {"time": 10.0, "stat_ios": 100},
-        {"time": 12.0, "stat_ios": 500}))["requests_per_s"] == 200
-
-
 def test_doorbells_without_the_admin_queue(host, said):
     host.doorbells(5, 5)
 
@@ -203,22 +197,19 @@ def test_json_says_when(stat):
         assert abs(when.timestamp() - time.time()) < 60
 
 
-@pytest.mark.parametrize("option", ["-V", "--version"])
-def test_version(stat, option):
-    assert stat(option)[:2] == (0, f"plugstat {VERSION}\n")
-
-
 def test_help_has_a_word_for_each_column(stat):
-    out = stat("--help").out
+    assert stat("-V") == (0, f"plugstat {VERSION}\n", "")
+    out = stat("--help").prints()
     for name in output.HEADER[1:] + ("tags", "doorbell", "best", "state"):
         assert f"\n  {name} " in out
     for why in figures.REASONS + figures.NO_BATCH:
         assert why in out
 
 
-@pytest.mark.parametrize("option, shown", [([], "522200"), (["-h"], "522k")])
+@pytest.mark.parametrize("option, shown", [([], "261100"), (["-h"], "261k")])
 def test_long_numbers(host, stat, monkeypatch, option, shown):
-    monkeypatch.setattr(source.time, "monotonic", itertools.count(1).__next__)
+    monkeypatch.setattr(source.time, "monotonic",
+                        itertools.count(0, 2).__next__)
     done = stat("1", "1", "nullb0", *option, during=lambda: host.put(
         "sys/block/nullb0/stat", BUSY_STAT.replace("3110", "522110")))
     assert done.out.splitlines()[1].split()[1] == shown
