@@ -31,7 +31,7 @@ SECOND = "device_add nvme,id=second,serial=plugroll,subsys=subsys0,bus=port1\n"
 def run(variant, name, *files, **how):
     """plugroll_guest.sh's part of that name, with plugroll; the boot.Result."""
     tools = guest.into("", *(f"{laboratory.TOOLS}/{name}" for name in (
-        "plugroll", "plugbench.schema.json", "plugtools")),
+        "plugroll", "plugtools")),
                        f"{kernel.ROOT}/scripts/checks/plugroll_guest.sh", guest.TAP)
     return guest.run(variant, f"{OUT}/{name}", f"sh /plugroll_guest.sh {name} >&3\n", name=name,
                      files=(*laboratory.python_files(), *tools, *files), accel="tcg",

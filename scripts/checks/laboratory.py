@@ -58,7 +58,7 @@ def plugbench_files(_variant):
     return (*python_files(), *guest.into(
         "", os.path.join(BENCH, "plugbench_guest.py"),
         *(os.path.join(TOOLS, name) for name in (
-            "plugbench", "plugbench.schema.json", "plugtools"))))
+            "plugbench", "plugtools"))))
 
 
 def disk():

@@ -4,8 +4,6 @@ privilege and touch nothing of this machine."""
 import json
 import os
 import shutil
-import tempfile
-from unittest import mock
 
 import fakehost
 from plugtools.bench import plugbench
@@ -103,8 +101,8 @@ class Machine(fakehost.Host):
 
     tool = "plugbench"
 
-    def __init__(self, root=None):
-        super().__init__(root or tempfile.mkdtemp(prefix="plugbench-"))
+    def __init__(self, root):
+        super().__init__(root)
         for path, text in FILES.items():
             self.put(path, text)
         self.link("sys/block/nvme0n1/device", "sys/class/nvme/nvme0")
@@ -112,23 +110,20 @@ class Machine(fakehost.Host):
         self.program("fio", FAKE_FIO)
         self.borrow("sh", "cat", "sleep", "rm", "mkdir", "true", "grep")
 
-    def run(self, *words):
-        before = os.getcwd()
-        os.chdir(self.root)
-        try:
-            with mock.patch.dict(os.environ, self.environment):
-                return fakehost.run(plugbench.main, words)
-        finally:
-            os.chdir(before)
+    @staticmethod
+    def run(*words):
+        return fakehost.run(plugbench.main, words)
 
     def bench(self, *words, code=0):
         """Run with short defaults; stdout and stderr together."""
-        got, out, err = self.run("/dev/nvme0n1", *SHORT, *words)
-        assert got == code, out + err
-        return out + err
+        return self.run("/dev/nvme0n1", *SHORT, *words).text(code)
 
-    def begin(self, *words, **options):
-        return self.start(self.tool, *words, **options)
+    def begin(self, *words, until=None, **options):
+        """plugbench, as far as until there is such a file."""
+        process = self.start(self.tool, *words, **options)
+        if until:
+            self.wait_for(until)
+        return process
 
     def log(self):
         """The runs of fio: {word: value} and its options."""
@@ -142,6 +137,11 @@ class Machine(fakehost.Host):
     def records(self, disk="nvme0n1"):
         return json.loads(self.get(f"plugbench-{disk}.json"))["records"]
 
+    def check_ended(self):
+        """No fio is left, and the settings are as before."""
+        self.check_gone(*self.get("fio.pids").split())
+        self.check_restored()
+
     def check_restored(self, *disks):
         for disk in disks or ["nvme0n1"]:
             for name in ("plug_policy", "scheduler", "nomerges", "iostats",
@@ -152,7 +152,5 @@ class Machine(fakehost.Host):
     def check_untouched(self, *words, code=2, says):
         """Refused with a message; nothing was changed or run."""
         before = self.snapshot()
-        got, out, err = self.run(*words)
-        assert got == code, out + err
-        assert says in err
+        self.run(*words).fails(code, says)
         assert self.snapshot() == before

@@ -13,6 +13,12 @@ from plugtools.roll import keep, plugroll, trial
 from plugtools.stat import plugstat
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def hosts():
     """Where machines lie: in memory, if programs may be run there."""
@@ -25,22 +31,31 @@ def hosts():
 
 
 @pytest.fixture
-def host(hosts, monkeypatch):
-    """An empty machine; programs find it, and only fakes on its PATH."""
-    made = fakehost.Host(tempfile.mkdtemp(dir=hosts))
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.chdir(made.root)
+def enter(hosts, monkeypatch):
+    """Makes a machine, which programs find, and only fakes on its PATH."""
+    def call(kind):
+        made = kind(tempfile.mkdtemp(dir=hosts))
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.chdir(made.root)
+        return made
+    return call
+
+
+@pytest.fixture
+def host(enter, monkeypatch):
+    """An empty one."""
+    made = enter(fakehost.Host)
     for module in (disks, journal):
         monkeypatch.setattr(module, "write", made.kernel_write)
     return made
 
 
 @pytest.fixture
-def machine(hosts):
+def machine(enter):
     """One with a disk and a fake of fio, for plugbench."""
-    return benchtree.Machine(tempfile.mkdtemp(dir=hosts))
+    return enter(benchtree.Machine)
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from plugtools.roll import meter
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 MODES = ("always", "never", "seq-small", "adaptive")
 DEBUGFS = "sys/kernel/debug/"
+MULTIPATH = [("dm-{}", ("sd{}x0", "sd{}x1")),    # of many()
+             ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))]
 SPEED = 20000                   # I/Os per second of a Load on "always"
 STAT = "10 2 80 1 20 4 160 2 0 3 4"
 # 100 submissions of 32, half of which get no batch, since STAT
@@ -34,7 +36,26 @@ BUSY = {"tags_batched": 1600, "tag_batches": 50, "tags_single": 1600,
         "batch_completions": 3200}
 BUSY_STAT = "3110 20 0 0 120 17 0 0 0 0 0"
 
-Result = collections.namedtuple("Result", "code out err")
+
+class Result(collections.namedtuple("Result", "code out err")):
+    """What came of a program."""
+
+    def prints(self, *texts, code=0):
+        """Its output, if it ended so, and has these in it."""
+        return self.has(self.out, texts, code)
+
+    def fails(self, code, *texts):
+        """The same of its messages."""
+        return self.has(self.err, texts, code)
+
+    def text(self, code=0):
+        """Both, if it ended so."""
+        return self.has(self.out + self.err, (), code)
+
+    def has(self, where, texts, code):
+        lacking = [text for text in texts if text not in where]
+        assert (self.code, lacking) == (code, []), self.out + self.err
+        return where
 
 
 def offer(value, names=MODES):
@@ -92,6 +113,14 @@ def finish(process, seconds=60):
         process.kill()
         raise
     return Result(process.returncode, out, err)
+
+
+def stopped(process, *numbers):
+    """The same of one that is sent signals."""
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.05)
+    return finish(process)
 
 
 def state_of(pid):
@@ -203,21 +232,16 @@ class Host:
         with self.start(tool, *words, **options) as process:
             return finish(process)
 
-    def lost(self, tool, *words):
-        """The same, twice: on a full disk, and of a reader who has seen
-        enough."""
+    def check_lost(self, tool, *words):
+        """Output that is lost, as on a full disk, is an error, told in a line;
+        a reader who has seen enough is told nothing."""
         reader, writer = os.pipe()
         os.close(reader)
         with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as pipe:
-            return [self.apart(tool, *words, stdout=out)
-                    for out in (full, pipe)]
-
-    def check_lost(self, tool, *words):
-        """Lost output is an error, told in a line; who has seen enough is told
-        nothing."""
-        assert [(done.code, done.err) for done in self.lost(tool, *words)] == [
-            (1, f"{tool}: output is lost: No space left on device\n"),
-            (0, "")]
+            assert [self.apart(tool, *words, stdout=out)[::2]
+                    for out in (full, pipe)] == [
+                (1, f"{tool}: output is lost: No space left on device\n"),
+                (0, "")]
 
     def wait_for(self, *names):
         """Until files hold something."""
@@ -316,51 +340,38 @@ class Host:
         self.put(f"sys/block/{disk}/queue/plug_policy", offer(mode))
         self.put(f"sys/block/{disk}/queue/plug_policy_fallback", fallback)
 
-    def many(self, number, head="dm-{}", paths=("sd{}x0", "sd{}x1"), **queue):
+    def many(self, number, head="dm-{}", paths=("sd{}x0", "sd{}x1")):
         """Heads of multipath with their paths, whose names it returns, in
         place of all disks."""
         self.remove("sys/block")
+        self.path("sys/block").mkdir()
+        found = []
         for disk in range(number):
-            for path in paths:
-                where = f"sys/block/{path.format(disk)}/"
-                for name, text in {
-                        "size": "2097152", "stat": STAT, "mq/0/x": "",
-                        "wwid": f"naa.{disk}",
-                        "queue/plug_policy": offer("always"),
-                        "queue/plug_policy_fallback": "none",
-                        **{f"queue/{name}": text
-                           for name, text in queue.items()}}.items():
-                    self.put(where + name, text)
-                if head.startswith("dm"):
-                    self.put(f"sys/block/{head.format(disk)}/slaves/"
-                             f"{path.format(disk)}/x")
-            self.put(f"sys/block/{head.format(disk)}/size", "2097152")
-        return [path.format(disk) for path in paths for disk in range(number)]
+            legs = [path.format(disk) for path in paths]
+            for leg in legs:
+                self.disk(leg, files={"stat": STAT, "wwid": f"naa.{disk}"})
+            self.bio_disk(head.format(disk), legs * head.startswith("dm"))
+            found += legs
+        return found
 
     @contextlib.contextmanager
     def going(self, disk, access):
         """A disk that goes at its N-th access from now on; yields a list that
         says that it has gone."""
         where, gone = str(self.path(f"sys/block/{disk}/")), []
-        left, open_it, ask = [access], open, os.stat
+        left = iter(range(access))
 
-        def leave(path):
-            if str(path).startswith(where + "/"):
-                left[0] -= 1
-                if left[0] < 0 and not gone:
+        def leaving(access_it):
+            def call(path, *args, **options):
+                if str(path).startswith(where + "/") and not gone \
+                        and next(left, None) is None:
                     gone.append(disk)
                     shutil.rmtree(where)
+                return access_it(path, *args, **options)
+            return call
 
-        def opening(path, *args, **options):
-            leave(path)
-            return open_it(path, *args, **options)
-
-        def asking(path, *args, **options):
-            leave(path)
-            return ask(path, *args, **options)
-
-        with mock.patch("builtins.open", opening), \
-             mock.patch("os.stat", asking):
+        with mock.patch("builtins.open", leaving(open)), \
+             mock.patch("os.stat", leaving(os.stat)):
             yield gone
 
 
@@ -385,8 +396,7 @@ class Load:
     its legs.
 
     It takes the place of time.monotonic() and time.sleep(): what waits for it
-    has waited at once, and sees the same load each time.
-    """
+    has waited at once, and sees the same load each time."""
 
     def __init__(self, host, speeds, legs=()):
         self.host, self.speeds, self.legs = host, speeds, legs

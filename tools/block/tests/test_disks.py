@@ -95,11 +95,6 @@ def test_stack(machine):
     assert machine.legs("dm-0") == ["nvme0n1", "sdb"]
 
 
-def test_controller(host):
-    host.disk("nvme0c0n1", controller="nvme5")
-    assert disks.Disk("nvme0c0n1").controller() == "nvme5"
-
-
 # --- what a user may name ----------------------------------------------------
 
 @pytest.mark.parametrize("word, name", [
@@ -155,19 +150,17 @@ def test_policy(machine):
 
 # --- who uses a disk, by each way to see it ----------------------------------
 
-def test_mounted(machine):
-    """A partition, by number; btrfs, by the source, since it has a number of
-    its own."""
-    assert machine.uses("nvme0n1") == []
-    machine.mounted(("259:1", "/home", "/dev/root"))
-    assert machine.uses("nvme0n1") == ["nvme0n1p1 is mounted on /home"]
-    machine.mounted(("0:33", "/data", "/dev/nvme0n1"))
-    assert machine.uses("nvme0n1") == ["nvme0n1 is mounted on /data"]
-
-
-def test_swap(machine, host):
-    host.put("proc/swaps", "Filename\n/dev/nvme0n1p1 partition 1 0 -2")
-    assert machine.uses("nvme0n1") == ["nvme0n1p1 is swap"]
+@pytest.mark.parametrize("mounted, swaps, told", [
+    ([], "", []),
+    # a partition, by number
+    ([("259:1", "/home", "/dev/root")], "", ["nvme0n1p1 is mounted on /home"]),
+    # btrfs, by the source, since it has a number of its own
+    ([("0:33", "/data", "/dev/nvme0n1")], "", ["nvme0n1 is mounted on /data"]),
+    ([], "/dev/nvme0n1p1 partition 1 0 -2", ["nvme0n1p1 is swap"])])
+def test_mounted(machine, host, mounted, swaps, told):
+    machine.mounted(*mounted)
+    host.put("proc/swaps", "Filename\n" + swaps)
+    assert machine.uses("nvme0n1") == told
 
 
 def test_lvm(machine, host):

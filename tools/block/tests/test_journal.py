@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from fakehost import TOOLS, wait_until
+from fakehost import TOOLS, offer, wait_until
 from plugtools.bench import children
 from plugtools.core import journal, system
 
@@ -71,13 +71,6 @@ def test_before_the_change(host, journals, entry, monkeypatch):
     assert journals.mode() == "never"
 
 
-def test_nothing_changed(journals, entry):
-    """No file without a change."""
-    entry.set(journals.knob, "always")
-    assert not journals.file.exists()
-    assert entry.put_back() == []
-
-
 def test_full(journals, entry, monkeypatch):
     """A /run that takes a part of a line gets none, and nothing changes."""
     entry.set(journals.knob, "never")
@@ -114,7 +107,10 @@ def test_whole_from_the_first(host, entry, monkeypatch):
 
 
 def test_put_back(journals, entry):
-    """As before the first change; then the file goes."""
+    """As before the first change; then the file goes, which without a change
+    did not come."""
+    entry.set(journals.knob, "always")
+    assert not journals.file.exists()
     for value in "never", "always", "seq-small":
         entry.set(journals.knob, value)
     assert entry.put_back() == []
@@ -122,21 +118,15 @@ def test_put_back(journals, entry):
     assert not journals.file.exists()
 
 
-def test_last_changed_first(journals, entry):
+def test_last_changed_first(host, journals, entry):
+    """And what another setting changes, whatever it is."""
     scheduler = journals.knob.replace("plug_policy", "scheduler")
-    entry.set(journals.knob, "never")
-    entry.set(scheduler, "mq-deadline")
-    entry.put_back()
-    assert entry.done == [f"{scheduler} is none again",
-                          f"{journals.knob} is always again"]
-
-
-def test_remembered(host, journals, entry):
-    """What another setting changes is put back, whatever it is."""
     entry.remember(journals.knob)
     host.policy("nvme0n1", "adaptive")
+    entry.set(scheduler, "mq-deadline")
     assert entry.put_back() == []
-    assert journals.mode() == "always"
+    assert entry.done == [f"{scheduler} is none again",
+                          f"{journals.knob} is always again"]
 
 
 def test_refused(journals, entry, monkeypatch):
@@ -162,12 +152,20 @@ def test_not_put_back(host, journals, entry):
 
 # --- what killed programs left -----------------------------------------------
 
-def test_setting(journals):
+@pytest.mark.parametrize("files, told, mode", [
+    ({}, "plug_policy is always again", "always"),
+    # what somebody has set meanwhile is theirs
+    ({KNOB: offer("adaptive")}, "left at adaptive", "adaptive"),
+    # a disk that came meanwhile has only the name
+    ({"sys/block/nvme0n1/diskseq": "8"}, "has gone", "never")])
+def test_setting(host, journals, files, told, mode):
     journals.killed()
+    for item in files.items():
+        host.put(*item)
     text = journals.recover()
     assert f"plugroll (process {os.getpid()}) was killed" in text
-    assert "plug_policy is always again" in text
-    assert journals.mode() == "always"
+    assert told in text
+    assert (journals.mode(), journals.file.exists()) == (mode, False)
     assert journals.recover() == ""
 
 
@@ -242,30 +240,6 @@ def test_module_in_use(host, journals, entry, monkeypatch, status, words):
     monkeypatch.setattr(journal.subprocess, "run",
                         lambda *_, **__: mock.Mock(returncode=status))
     assert words in journals.recover(good=not status)
-
-
-def test_changed_since(host, journals):
-    """What somebody has set meanwhile is theirs."""
-    journals.killed()
-    host.policy("nvme0n1", "adaptive")
-    assert "left at adaptive" in journals.recover()
-    assert journals.mode() == "adaptive"
-    assert not journals.file.exists()
-
-
-def test_other_disk(host, journals):
-    """A disk that came meanwhile has only the name."""
-    journals.killed()
-    host.put("sys/block/nvme0n1/diskseq", "8")
-    assert "has gone" in journals.recover()
-    assert journals.mode() == "never"
-
-
-def test_at_work(journals):
-    journals.killed()
-    with journal.locked(["nvme0n1"], "plugbench"):
-        assert journals.recover() == ""
-    assert journals.mode() == "never"
 
 
 @pytest.mark.parametrize("late, dies", [(1, False), (0, True)])

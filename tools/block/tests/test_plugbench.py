@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from benchtree import FAKE_FIO, FILES, FIO_JSON, QUEUE, SHORT
+from benchtree import FAKE_FIO, FILES, FIO_JSON, QUEUE, SHORT, active
 from plugtools.report.records import load
 
 FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
@@ -129,16 +129,16 @@ def test_what_cannot_be_opened(machine, monkeypatch, user, name, error, says):
 
 # --- the scheduler, which makes every policy do as "always", and nomerges ---
 
-def test_scheduler_is_kept(machine):
+@pytest.mark.parametrize("offered", ["none [mq-deadline] kyber", "[bfq]"])
+def test_scheduler_is_kept(machine, offered):
+    """If asked for, and if none is not offered it must be."""
+    machine.put(QUEUE + "scheduler", offered)
+    if "none" not in offered:
+        machine.check_untouched("/dev/nvme0n1", code=1,
+                                says="--keep-scheduler")
     text = machine.bench("--keep-scheduler")
-    assert "warn:  scheduler mq-deadline is kept" in text
-    assert "[mq-deadline]" in machine.get("fio.log")
-
-
-def test_no_scheduler_is_not_offered(machine):
-    machine.put(QUEUE + "scheduler", "[bfq]")
-    machine.check_untouched("/dev/nvme0n1", code=1, says="--keep-scheduler")
-    machine.bench("--keep-scheduler")
+    assert f"warn:  scheduler {active(offered)} is kept" in text
+    assert f"scheduler={offered} " in machine.get("fio.log")
 
 
 def test_effect(machine):
@@ -219,12 +219,9 @@ def test_options_of_fio(machine):
             "--filename": str(machine.path("dev/nvme0n1"))
             }.items() <= one.items()
     assert "--hipri" not in two and "--fixedbufs" not in three
-
-
-def test_no_poll_queues(machine):
     machine.put(QUEUE + "io_poll", "0")
-    machine.bench("--policies", "always")
-    assert "--hipri" not in machine.log()[0]
+    machine.bench("--policies", "nomerges2", "--keep-scheduler")
+    assert "--hipri" not in machine.log()[-1]
 
 
 # --- what is written -------------------------------------------------------
@@ -279,7 +276,7 @@ def test_results_are_not_overwritten(machine):
                   ["/dev/nvme0n1", "--json", "a.json", "--html", "a.json.~1~"]):
         machine.check_untouched(*words, says="would overwrite")
     text = machine.get("c.json")
-    assert machine.run(*pair, "--json", "c.json").code == 0
+    machine.run(*pair, "--json", "c.json").prints()
     assert machine.get("c.json.~1~") == text
     assert "comparisons" in machine.get("c.json")
 
@@ -328,13 +325,13 @@ def test_markdown(machine):
     """For a mail: with --show it is all that is printed."""
     machine.put("sys/class/nvme/nvme0/model", "Fake | SSD")
     machine.bench("--policies", "always,never", "--repeat", "5")
-    got, out, err = machine.run("--show", "plugbench-nvme0n1.json",
-                                "--markdown")
-    assert (got, err) == (0, "")
-    assert out.startswith("**No difference: IOPS within 2%"), out
-    assert "\n| workload | mode | IOPS | p50 |" in out
-    assert "\n| rand4k-s32 | never | +0.0% (" in out
-    assert "\n- Disk: Fake \\| SSD, firmware 1.0, 1.1 GB\n" in out
+    done = machine.run("--show", "plugbench-nvme0n1.json", "--markdown")
+    assert done.fails(0) == ""
+    assert done.prints(
+        "\n| workload | mode | IOPS | p50 |",
+        "\n| rand4k-s32 | never | +0.0% (",
+        "\n- Disk: Fake \\| SSD, firmware 1.0, 1.1 GB\n").startswith(
+            "**No difference: IOPS within 2%")
 
 
 @pytest.mark.parametrize("forbid", ["", "1"])
@@ -357,10 +354,7 @@ def test_terminal(machine, forbid):
 
 
 def test_lost_output(machine):
-    full, pipe = machine.lost("plugbench", "/dev/nvme0n1", "--dry-run")
-    assert full[::2] == (
-        1, "plugbench: output is lost: No space left on device\n")
-    assert pipe[::2] == (0, "")
+    machine.check_lost("plugbench", "/dev/nvme0n1", "--dry-run")
 
 
 def test_model_that_a_terminal_would_obey(machine):

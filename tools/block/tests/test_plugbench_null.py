@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import signal
 import sys
-import time
 
 import pytest
 
@@ -15,7 +14,7 @@ if __name__ == "__main__":
 
 # pylint: disable=wrong-import-position
 from benchtree import FAKE_FIO, QUEUE, SHORT  # noqa: E402
-from fakehost import finish  # noqa: E402
+from fakehost import stopped  # noqa: E402
 from plugtools.bench import nulldisk, plugbench  # noqa: E402
 from plugtools.core import system  # noqa: E402
 
@@ -72,11 +71,9 @@ def check_removed(machine):
 
 def run(machine, *words, code=0):
     """stdout and stderr together.  Whatever happens, the disk is gone."""
-    got, out, err = machine.run("--null", *SHORT, *words)
-    assert got == code, out + err
-    assert "Traceback" not in err
+    text = machine.run("--null", *SHORT, *words).text(code)
     check_removed(machine)
-    return out + err
+    return text
 
 
 def test_policies(null):
@@ -101,15 +98,19 @@ def test_unpatched(null):
         ("unpatched", "always"), ("unpatched", "nomerges2")]
 
 
-def test_fio_fails(null):
+def test_policies_that_no_other_disk_has(null, monkeypatch):
+    monkeypatch.setattr(nulldisk, "disks", lambda: [])
+    run(null, "--policies", "never")
+    assert {one["policy"] for one in null.log()} == {"never"}
+
+
+@pytest.mark.parametrize("more, says", [("", "boom"), ("/x", "size/x")])
+def test_fails(null, monkeypatch, more, says):
+    """fio does, or an attribute of the disk."""
     null.put("fio.fail")
-    run(null, code=1)
-
-
-def test_attribute_fails(null, monkeypatch):
     monkeypatch.setattr(nulldisk, "write",
-                        lambda path, value: write(path + "/x", value))
-    assert "size/x" in run(null, code=1)
+                        lambda path, value: write(path + more, value))
+    assert says in run(null, code=1)
 
 
 @pytest.mark.parametrize("numbers, code", [
@@ -118,13 +119,8 @@ def test_attribute_fails(null, monkeypatch):
 def test_signals(null, numbers, code):
     """One, one who cannot wait, and SIGKILL: its guard removes the disk."""
     null.put("fio.sleep")
-    with null.begin("--null", *SHORT) as process:
-        null.wait_for("fio.pids")
-        for number in numbers:
-            process.send_signal(number)
-            time.sleep(0.05)
-        got, out, err = finish(process)
-    assert got == code, out + err
+    with null.begin("--null", *SHORT, until="fio.pids") as process:
+        stopped(process, *numbers).text(code)
     null.check_gone(*null.get("fio.pids").split())
     check_removed(null)
 
@@ -140,10 +136,9 @@ def test_no_null_blk(null):
 
 def test_configfs(null):
     null.path(CONFIG).mkdir()
-    code, _, err = null.run("--null", *SHORT)
-    assert code == 1 and "no plugbench has it" in err
+    null.run("--null", *SHORT).fails(1, "no plugbench has it")
     null.remove("sys/kernel/config/nullb")
-    assert "mount -t configfs" in null.run("--null", *SHORT).err
+    null.run("--null", *SHORT).fails(1, "mount -t configfs")
 
 
 def test_module(null):
@@ -157,10 +152,9 @@ def test_plan_only(null):
     null.remove("sys/module")
     for more in "--dry-run", "--showcmd":
         before = null.snapshot()
-        got, out, err = null.run("--null", *SHORT, more)
-        assert (got, err) == (0, ""), out
+        done = null.run("--null", *SHORT, more)
+        assert done.prints("/dev/plugnull") and done.err == ""
         assert null.snapshot() == before
-        assert "/dev/plugnull" in out
     null.put("x.json/y")
     assert "cannot write ./x.json" in run(null, "--dry-run", "--json",
                                           "./x.json", code=1)
@@ -173,12 +167,9 @@ def test_signal_meanwhile(null):
     null.program("modprobe", MODPROBE.replace(
         "[ ", 'if [ "$1" = -r ]; then echo x >removing; sleep 1; fi\n[ ') +
         "echo done >>modprobe.log\n")
-    with null.begin("--null", "--policies", "always", *SHORT) as process:
-        null.wait_for("removing")
-        process.send_signal(signal.SIGTERM)
-        code, out, err = finish(process)
-    assert code == 130, out + err
-    assert "1 whole round is in" in err
+    with null.begin("--null", "--policies", "always", *SHORT,
+                    until="removing") as process:
+        stopped(process, signal.SIGTERM).fails(130, "1 whole round is in")
     assert null.get("modprobe.log").count("done") == 2
     check_removed(null)
 

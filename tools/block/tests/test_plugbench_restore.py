@@ -4,12 +4,11 @@ import json
 import os
 import pathlib
 import signal
-import time
 
 import pytest
 
 from benchtree import FAKE_FIO, FIO_JSON, QUEUE, SHORT
-from fakehost import finish, state_of, wait_until
+from fakehost import state_of, stopped, wait_until
 
 RESULT = "plugbench-nvme0n1.json"
 
@@ -17,9 +16,8 @@ RESULT = "plugbench-nvme0n1.json"
 def start(machine, *words, **options):
     """plugbench with an fio that does not end."""
     machine.put("fio.sleep")
-    process = machine.begin("/dev/nvme0n1", *SHORT, *words, **options)
-    machine.wait_for("fio.pids")
-    return process
+    return machine.begin("/dev/nvme0n1", *SHORT, *words, until="fio.pids",
+                         **options)
 
 
 def test_success(machine):
@@ -55,16 +53,10 @@ def test_signals(machine, numbers):
     if len(numbers) > 1:
         machine.put("fio.deaf")
     with start(machine) as process:
-        for number in numbers:
-            process.send_signal(number)
-            time.sleep(0.1)
-        code, out, err = finish(process)
-    assert code == 130, out + err
-    assert f"interrupted by {numbers[0].name}" in err
-    assert "Traceback" not in err
-    machine.check_restored()
+        assert "Traceback" not in stopped(process, *numbers).fails(
+            130, f"interrupted by {numbers[0].name}")
+    machine.check_ended()
     assert not machine.path(RESULT).exists()
-    machine.check_gone(*machine.get("fio.pids").split())
 
 
 def test_before_the_runs(machine):
@@ -72,11 +64,9 @@ def test_before_the_runs(machine):
                     "sleep 1\n")
     machine.put("x.fio", "[a]")
     before = machine.snapshot()
-    with machine.begin("/dev/nvme0n1", "--jobfile", "x.fio") as process:
-        machine.wait_for("started")
-        process.send_signal(signal.SIGTERM)
-        code, out, err = finish(process)
-    assert code == 130, out + err
+    with machine.begin("/dev/nvme0n1", "--jobfile", "x.fio",
+                       until="started") as process:
+        stopped(process, signal.SIGTERM).text(130)
     machine.remove("started")
     assert machine.snapshot() == before
 
@@ -105,17 +95,17 @@ def test_ended_in_the_second_round(machine, number, code, says):
     """Reported as if no more had been asked for; if it is killed, there is
     the file."""
     second_round(machine, "fio.sleep")
-    with machine.begin("/dev/nvme0n1", *SHORT, *ROUNDS) as process:
-        machine.wait_for("fio.pids")
-        process.send_signal(number)
-        got, out, err = finish(process)
-    assert got == code, out + err
+    with machine.begin("/dev/nvme0n1", *SHORT, *ROUNDS,
+                       until="fio.pids") as process:
+        done = stopped(process, number)
+    done.text(code)
     machine.check_gone(*machine.get("fio.pids").split())
     check_kept(machine)
     assert says in machine.get(RESULT)
     if code == 130:
-        assert f"interrupted by SIGINT; 1 whole round is in ./{RESULT}" in err
-        assert "Verdict:" in out
+        done.fails(130, "interrupted by SIGINT; 1 whole round is in "
+                   f"./{RESULT}")
+        assert "Verdict:" in done.out
         machine.check_restored()
 
 
@@ -138,10 +128,9 @@ def kill(machine, guard=True):
         other, = set(children.split()) - set(fio)
         if not guard:
             os.kill(int(other), signal.SIGKILL)
-        process.kill()
-        _, out, err = finish(process)
+        text = stopped(process, signal.SIGKILL).text(-9)
     machine.remove("fio.sleep")
-    return fio, out + err
+    return fio, text
 
 
 def journals(machine):
@@ -168,12 +157,13 @@ def left(machine):
 
 
 def test_restore(machine, left):
-    code, out, err = machine.run("--restore")
-    assert code == 0, out + err
+    """When it is asked for, not by what is refused."""
+    machine.run("/dev/nvme0n1", "--policies", "x").fails(2)
+    assert machine.get(QUEUE + "scheduler") == "none"
+    machine.run("--restore").prints("scheduler is mq-deadline again",
+                                    f"process {left[0]} was ended")
     machine.check_gone(*left)
     machine.check_restored()
-    assert "scheduler is mq-deadline again" in out
-    assert f"process {left[0]} was ended" in out
     assert machine.run("--restore").out == "nothing to put back\n"
 
 
@@ -188,26 +178,17 @@ def test_next_start(machine, left):
     assert "scheduler mq-deadline is kept" in text
 
 
-def test_bad_input(machine, left):
-    assert machine.run("/dev/nvme0n1", "--policies", "x").code == 2
-    assert machine.get(QUEUE + "scheduler") == "none"
-    machine.run("--restore")
-    machine.check_gone(*left)
-
-
 # --- others, and the terminal ----------------------------------------------
 
 def test_second(machine):
     """Refused, with who is at work; --restore leaves it alone."""
     with start(machine) as process:
-        code, _, err = machine.run("/dev/nvme0n1", *SHORT)
+        machine.run("/dev/nvme0n1", *SHORT).fails(
+            1, "nvme0n1 is being worked on by plugbench (process "
+            f"{process.pid})")
         assert machine.run("--restore").out == "nothing to put back\n"
         assert machine.get(QUEUE + "scheduler") == "none"
-        process.send_signal(signal.SIGINT)
-        finish(process)
-    assert code == 1
-    assert "nvme0n1 is being worked on by plugbench (process " \
-        f"{process.pid})" in err
+        stopped(process, signal.SIGINT)
     machine.check_restored()
 
 
@@ -217,5 +198,4 @@ def test_closed_terminal(machine):
         os.close(end)
         os.close(terminal)
         assert process.wait(60) == 130
-    machine.check_restored()
-    machine.check_gone(*machine.get("fio.pids").split())
+    machine.check_ended()

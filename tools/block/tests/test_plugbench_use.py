@@ -86,15 +86,12 @@ def test_budget_is_kept(monkeypatch, budget, rounds):
                                 ] * (rounds == 2)
 
 
-def test_read_only(machine):
-    machine.put("sys/block/nvme0n1/ro", "1")
-    machine.check_untouched(*WRITES, code=1, says="read-only")
-
-
-def test_not_confirmed(machine, monkeypatch):
+def test_no_writes(machine, monkeypatch):
     monkeypatch.setattr(sys, "stdin", mock.Mock(isatty=lambda: False))
     machine.check_untouched(*(word for word in WRITES if word != "--yes"),
                             says="needs --yes")
+    machine.put("sys/block/nvme0n1/ro", "1")
+    machine.check_untouched(*WRITES, code=1, says="read-only")
 
 
 def test_writes(machine):

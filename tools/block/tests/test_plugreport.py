@@ -9,15 +9,9 @@ import re
 import pytest
 
 from reportcases import cell, record, runs
-from plugtools.report import records, summary, tables
+from plugtools.report import records, summary, tables, verdict
 
 NUMBER = "0 or a number from 1e-15 to 1e+15"
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write(name, content):
@@ -44,9 +38,11 @@ def test_no_json(here, text):
     refuses(text, "is no JSON", '{"records": [...]')
 
 
-def test_missing_file(here):
-    with pytest.raises(records.ReportError, match="nix.json"):
-        records.load("nix.json")
+def test_nowhere(here):
+    for action in (lambda path: records.save(path, [record()], {}),
+                   records.load):
+        with pytest.raises(records.ReportError, match="nix/o.json"):
+            action("nix/o.json")
 
 
 @pytest.mark.parametrize("content, words", [
@@ -195,11 +191,6 @@ def test_save_mode(here):
     assert os.stat("o.json").st_mode & 0o777 == 0o644
 
 
-def test_save_nowhere(here):
-    with pytest.raises(records.ReportError, match="nix/o.json"):
-        records.save("nix/o.json", [record()], {})
-
-
 # --- summarise -------------------------------------------------------------
 
 def test_mean_and_deviation():
@@ -215,10 +206,13 @@ def test_mean_and_deviation():
     assert one["lat_us"]["p50"] is None
 
 
-def test_one_run_has_no_deviation():
-    """Unknown is not 0."""
-    one = cell([record()], "always")
-    assert (one["iops"]["sd"], one["ratio_sd"]) == (None, None)
+@pytest.mark.parametrize("found, ratio", [
+    (runs("always", [5]), 1),   # of one run, the deviation is not known
+    (runs("always", [1, 1]) + runs("never", [0, 0]), 0)])
+def test_no_deviation(found, ratio):
+    one = cell(found, found[-1]["policy"])
+    assert (one["ratio"], one["ratio_sd"]) == (ratio, None)
+    assert (one["iops"]["sd"] is None) == (len(found) == 1)
 
 
 @pytest.mark.parametrize("base, ratio, name", [
@@ -246,11 +240,6 @@ def test_ratio_uncertainty():
     assert (base["ratio"], base["ratio_sd"]) == (1, 0)
     single = cell(runs("always", [100]) + runs("never", [1, 2]), "never")
     assert single["ratio_sd"] is None
-
-
-def test_nothing_done():
-    one = cell(runs("always", [1, 1]) + runs("never", [0, 0]), "never")
-    assert (one["ratio"], one["ratio_sd"]) == (0, None)
 
 
 def test_order():
@@ -357,3 +346,69 @@ def test_notes(found, has, lacks):
 def test_digits(value, text):
     """Four that count, and no whole ones lost."""
     assert tables.figures({"mean": value, "sd": None}) == (text, "")
+
+
+# --- schemas.PLUGBENCH: what is checked by it, and what plugbench writes ------
+
+VALID = records.SCHEMA.valid
+
+
+def content(*found, **more):
+    return json.loads(json.dumps({"version": records.VERSION, "meta": {},
+                                  "records": found, **more}))
+
+
+@pytest.mark.parametrize("field, good", [
+    ("kernel", ["patched", "rfcera"]), ("policy", records.POLICIES),
+    ("profile", ["x y"]), ("iops", [0, 1.5, 1e15, 1e-15]), ("run", [0, 3]),
+    ("seed", [None, 7]), ("commit", ["", "abc"]),
+    ("cpu_busy", [None, 0, 1, 7.5]), ("insns_per_io", [None, 3]),
+    ("lat_us", [None, {}, {"p99": None, "mean": 3}]),
+    ("further", [{"a": []}])])
+def test_right_fields(field, good):
+    for value in good:
+        records.check([record(**{field: value})])
+
+
+def test_schema():
+    """It wants a version and knows each metric; nothing is taken as checked
+    that is not."""
+    assert VALID(content(record()))
+    assert not VALID({**content(record()), "version": 1})
+    assert not VALID({"records": [], "meta": {}})
+    assert records.SCHEMA.part("comparison")["properties"]["metric"][
+        "enum"] == list(verdict.METRICS)
+    with pytest.raises(KeyError):
+        VALID(3, {"exclusiveMaximum": 2})
+
+
+@pytest.mark.parametrize("changed", [
+    [1000], [1000, 1001, 1002, 1003], [1200, 1201, 1202, 1201],
+    [900, 1200, 950, 1100], [500, 501, 500, 501]])
+def test_what_plugbench_writes(tmp_path, changed):
+    found = runs("never", changed) + runs("always", [1000, 1001, 1000, 1001])
+    path = tmp_path / "o.json"
+    records.save(path, found, {}, verdict=verdict.of(found))
+    written = json.loads(path.read_text())
+    assert VALID(written)
+    assert records.load(path)[0] == written["records"]
+
+
+@pytest.mark.parametrize("path, value", [
+    (("version",), True), (("records",), {}), (("meta",), []),
+    (("more",), 1), (("verdict",), 7), (("verdict", "more"), 1),
+    (("verdict", "baseline"), ""), (("verdict", "comparisons", 0, "low"), "x"),
+    (("verdict", "comparisons", 0, "judgement"), "good"),
+    (("verdict", "comparisons", 0, "more"), 1),
+    (("verdict", "verdicts", 0, "decision"), "maybe"),
+    (("verdict", "verdicts", 0, "more_runs"), -1)])
+def test_what_it_refuses(path, value):
+    found = runs("never", [12, 13]) + runs("always", [10, 11])
+    good = content(*found, verdict=verdict.of(found))
+    assert VALID(good)
+    bad = copy.deepcopy(good)
+    part = bad
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    assert not VALID(bad)

@@ -13,6 +13,7 @@ from plugtools.bench import plugbench
 from plugtools.core import system
 from plugtools.report import changes, records, results, verdict
 
+pytestmark = pytest.mark.usefixtures("here")
 OUT = {"html": None, "verbose": True, "markdown": False}
 META = {"note": "NOTE", "claim": "CLAIM", "disk": "nvme0n1",
         "warnings": ["WARNING"]}
@@ -34,12 +35,6 @@ ONLY_IOPS = [[{name: value for name, value in one.items() if name in (
 def words(old, new):
     return {one["metric"]: one.get("word")
             for one in changes.compare(old, new)}
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def saved(name, found, meta=None):
@@ -157,12 +152,10 @@ def test_command(found, want):
         "--fail-below", "0.97"]).code == want
 
 
-def test_without_a_limit(capsys):
-    status, out = gate(capsys, measured(), measured(500))
-    assert status == 0 and "worse" in out
-
-
 def test_json(here, capsys):
+    """As text, too, where no limit is given."""
+    status, out = gate(capsys, measured(), measured(900), None, "c.json")
+    assert status == 0 and "worse" in out
     gate(capsys, measured(), measured(900), 0.97, "c.json")
     found = json.loads((here / "c.json").read_text())
     assert (found["status"], found["fail_below"]) == (3, 0.97)
@@ -226,6 +219,8 @@ def test_the_verdict_is_everywhere(here, capsys):
     results.publish(found, META, "o.json", out(html="o.html"))
     said, page = capsys.readouterr().out, (here / "o.html").read_text()
     told = json.loads((here / "o.json").read_text())["verdict"]
+    with pytest.raises(system.EnvironmentProblem, match="nix/o.json"):
+        results.publish(found, META, "nix/o.json", out())
     line = told["verdicts"][0]["text"]
     assert told == json.loads(json.dumps(verdict.of(found)))
     assert line.startswith("use never: IOPS +10.0% (")
@@ -259,11 +254,6 @@ def test_many_earlier(here):
     (here / "o.json").write_text("text")
     results.keep_earlier("o.json")
     assert (here / "o.json.~1001~").read_text() == "text"
-
-
-def test_cannot_write():
-    with pytest.raises(system.EnvironmentProblem, match="nix/o.json"):
-        results.publish(measured(), {}, "nix/o.json", out())
 
 
 def test_complete():

@@ -158,13 +158,10 @@ def test_merged_io_is_an_io(host):
     assert meter.counters(Disk("nvme0n1"))[1:] == (41, 30, 15)
 
 
-def test_percentile():
-    """The 99th of 1000; too few have none."""
+def test_figures():
+    """The 99th percentile of 1000, while too few have none; and the kernel
+    shows 32 bits of the time."""
     assert block(5000, times=range(1000))["p99"] == .99
     assert "p99" not in block(5000, times=range(400))
-
-
-def test_wrap():
-    """The kernel shows 32 bits of the time."""
     old = meter.Counters(0, 0, 0, (1 << 32) - 100)
     assert meter.figures(old, meter.Counters(1, 500, 500, 400))["mean"] == 1

@@ -29,9 +29,16 @@ class Kept:
         self.host, self.roll = host, roll
 
     def keep(self, *words):
-        code, out, said = self.roll("keep", *words)
-        assert (code, said) == (0, ""), out
-        return out
+        done = self.roll("keep", *words)
+        assert done.err == ""
+        return done.prints()
+
+    def come(self, name="nvme0c2n1", number="9", wwid="eui.1"):
+        """A path that comes later."""
+        self.host.disk(name, files={"diskseq": number, "wwid": wwid})
+
+    def apply(self):
+        return self.roll("apply", "--settle", "0")
 
     def rules(self):
         return self.host.get(RULES, "")
@@ -67,7 +74,7 @@ class Kept:
         for key, attribute, operator, value in terms:
             path = f"sys/block/{name}/{attribute or value}"
             if key == "RUN":
-                self.roll("apply", "--settle", "0")
+                self.apply()
             elif operator == "=":
                 self.host.put(path, offer(value))
             elif key == "TEST":
@@ -108,24 +115,19 @@ AS_BEFORE = {"nvme0n1": "never", "nvme1n1": "always", "nvme2n1": "always"}
 
 # --- keep --------------------------------------------------------------------
 
-def test_disk(kept, logged):
-    """One disk, known again by its wwid."""
+def test_disk(host, kept, roll, logged):
+    """One disk, known again by its wwid; the second time changes nothing, and
+    says so."""
     out, text = kept.keep("adaptive", "/dev/nvme0n1"), kept.rules()
     assert 'ATTR{wwid}=="eui.nvme0n1"' in text
     assert 'ATTR{queue/plug_policy}="adaptive"' in text
     assert text in out
     assert kept.modes() == {**AS_BEFORE, "nvme0n1": "adaptive"}
     assert logged == ["keep adaptive on nvme0n1"]
-
-
-def test_twice(host, kept, roll):
-    """The second time changes nothing, and says so."""
-    kept.keep("adaptive", "nvme0n1")
     before = host.path(RULES).stat().st_ino
     assert "the rules say so already" in kept.keep("adaptive", "nvme0n1")
     assert host.path(RULES).stat().st_ino == before
-    code, out, _ = roll("keep", "adaptive", "nvme0n1", "--json")
-    assert (code, json.loads(out)["changed"]) == (0, False)
+    roll("keep", "adaptive", "nvme0n1", "--json").prints('"changed": false')
 
 
 def test_two_disks(kept, roll):
@@ -135,9 +137,8 @@ def test_two_disks(kept, roll):
     kept.keep("seq-small", "nvme0n1")
     assert rules.kept_now() == [("seq-small", "wwid", "eui.nvme1n1"),
                                 ("seq-small", "wwid", "eui.nvme0n1")]
-    code, out, _ = roll("undo")
-    assert (code, kept.modes(), kept.rules()) == (0, AS_BEFORE, "")
-    assert "nvme0n1 is never again" in out
+    roll("undo").prints("nvme0n1 is never again")
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
     assert roll("undo") == (0, "nothing was kept", "")
 
 
@@ -168,9 +169,9 @@ def test_twins(host, kept, roll):
     both given are kept. Of a WWID, paths share it."""
     for name, number in ("vda", "1234"), ("vdb", "1234"), ("vdc", "1235"):
         host.disk(name, files={"wwid": "", "serial": number})
-    code, _, said = roll("keep", "never", "vda")
-    assert (code, kept.rules(), host.mode("vda")) == (2, "", "always")
-    assert "vda and vdb have the same serial number, 1234" in said
+    roll("keep", "never", "vda").fails(
+        2, "vda and vdb have the same serial number, 1234")
+    assert (kept.rules(), host.mode("vda")) == ("", "always")
     kept.keep("never", "vdc")
     kept.keep("adaptive", "vda", "vdb")
     roll("undo")
@@ -199,9 +200,8 @@ def test_going(host, kept, roll, words):
             0, "never", "never"), (access, said)
         assert said in ("", "nvme1n1 has gone")
         with host.going("nvme2n1", access):
-            code, out, said = roll("undo")
-        assert (code, host.mode("nvme0n1"), said) == (0, "always", ""), out
-        assert kept.rules() == ""
+            assert roll("undo").fails(0) == ""
+        assert (host.mode("nvme0n1"), kept.rules()) == ("always", "")
         if not gone:
             break
     assert 5 < access < 99
@@ -218,9 +218,7 @@ def test_nothing_by_halves(host, kept, roll, refuses, told):
         host.put("etc/udev", "a file")
     before = kept.modes(), refuses and kept.rules()
     with busy(refuses):
-        code, _, said = roll("keep", "adaptive", "nvme0n1", "nvme1n1")
-    assert code == 1
-    assert told in said
+        roll("keep", "adaptive", "nvme0n1", "nvme1n1").fails(1, told)
     assert (kept.modes(), refuses and kept.rules()) == before
 
 
@@ -236,10 +234,10 @@ def test_left_by_a_killed_try(host, kept, roll):
     """Its mode is not taken for the one from before."""
     kept.journal("nvme0n1", "seq-small")
     with busy("nvme0n1 never"):
-        code, _, said = roll("keep", "adaptive", "nvme0n1")
-    assert (code, kept.rules()) == (1, "")
-    assert "nvme0n1.journal tells of settings that could not" in said
-    assert roll("keep", "adaptive", "nvme0n1").code == 0
+        roll("keep", "adaptive", "nvme0n1").fails(
+            1, "nvme0n1.journal tells of settings that could not")
+    assert kept.rules() == ""
+    roll("keep", "adaptive", "nvme0n1").prints()
     roll("undo")
     assert host.mode("nvme0n1") == "never"
 
@@ -259,26 +257,20 @@ def test_chosen(kept):
 def test_not_ours(host, kept, roll, words):
     """A file that somebody else has written is left alone."""
     host.put(RULES, "# mine")
-    code, _, said = roll(*words.split())
-    assert (code, kept.rules()) == (1, "# mine")
-    assert "is not plugroll's: move it away" in said
-
-
-@pytest.mark.parametrize("wwid", ["", "a\x01b"])
-def test_no_identity(host, kept, roll, wwid):
-    """A disk that could not be known again."""
-    host.put("sys/block/nvme0n1/wwid", wwid)
-    code, _, said = roll("keep", "adaptive", "nvme0n1")
-    assert (code, kept.modes()) == (2, AS_BEFORE)
-    assert "neither wwid nor serial" in said
+    roll(*words.split()).fails(1, "is not plugroll's: move it away")
+    assert kept.rules() == "# mine"
 
 
 def test_odd_identity(host, kept, roll):
-    """What udev would take for a pattern or an end matches itself."""
+    """What udev would take for a pattern or an end matches itself; without
+    one a disk could not be known again."""
     host.put("sys/block/nvme0n1/wwid", 't10.ATA  A*[b]"|c was=no')
     kept.keep("seq-small", "nvme0n1")
     assert '=="t10.ATA  A??b???c was?no"' in kept.rules()
     roll("undo")
+    for wwid in "", "a\x01b":
+        host.put("sys/block/nvme0n1/wwid", wwid)
+        roll("keep", "adaptive", "nvme0n1").fails(2, "neither wwid nor serial")
     assert kept.modes() == AS_BEFORE
 
 
@@ -311,30 +303,29 @@ def test_systemd(host, kept):
 
 # --- what keep sets, what it says, and what the next boot sets ---------------
 
-def test_exception_first(headed):
-    """A disk that has been named is left out, and that is said."""
-    headed.agree("never", "nvme1n1")
-    said, modes = headed.agree("adaptive", "--all-nvme")
-    assert said == ["nvme1n1 is skipped: never is kept for it by name",
-                    "nvme0c0n1, nvme0c1n1, nvme2n1: adaptive"]
-    assert modes == {"nvme0c0n1": "adaptive", "nvme0c1n1": "adaptive",
-                     "nvme1n1": "never", "nvme2n1": "adaptive"}
+SKIPS = "{} is skipped: {} is kept for it by name"
 
 
-def test_exception_last(headed):
-    headed.agree("adaptive", "--all-nvme")
-    said, modes = headed.agree("never", "nvme0n1")
-    assert said == ["nvme0c0n1, nvme0c1n1: never"]
-    assert (modes["nvme0c1n1"], modes["nvme1n1"]) == ("never", "adaptive")
-
-
-def test_other_modes(headed):
-    """Both ways, in another mode; the same one skips nothing."""
-    headed.agree("adaptive", "nvme0n1")
-    said, modes = headed.agree("never", "--all-nvme")
-    assert said[-1] == "nvme1n1, nvme2n1: never"
-    assert modes["nvme0c0n1"] == "adaptive"
-    assert len(headed.agree("adaptive", "--all-nvme")[0]) == 1
+@pytest.mark.parametrize("first, then, said, modes", [
+    # a disk that has been named is left out, and that is said
+    ("never nvme1n1", "adaptive --all-nvme", [
+        SKIPS.format("nvme1n1", "never"),
+        "nvme0c0n1, nvme0c1n1, nvme2n1: adaptive"],
+     "adaptive adaptive never adaptive"),
+    ("adaptive nvme0n1", "never --all-nvme", [
+        SKIPS.format("nvme0c0n1", "adaptive"),
+        SKIPS.format("nvme0c1n1", "adaptive"), "nvme1n1, nvme2n1: never"],
+     "adaptive adaptive never never"),
+    ("adaptive --all-nvme", "never nvme0n1", ["nvme0c0n1, nvme0c1n1: never"],
+     "never never adaptive adaptive"),
+    # the same mode skips nothing
+    ("adaptive nvme0n1", "adaptive --all-nvme", [
+        "nvme0c0n1, nvme0c1n1, nvme1n1, nvme2n1: adaptive"],
+     "adaptive adaptive adaptive adaptive")])
+def test_exceptions(headed, first, then, said, modes):
+    headed.agree(*first.split())
+    told, now = headed.agree(*then.split())
+    assert (told, list(now.values())) == (said, modes.split())
 
 
 def test_json(host, headed, roll):
@@ -351,9 +342,8 @@ def test_will_not_go_back(headed, roll):
     """A disk that refuses, and one that will not go back: the rules tell of
     that one only, now and after a boot."""
     with busy("nvme2n1", "nvme1n1 always"):
-        code, _, said = roll("keep", "adaptive", "--all-nvme")
-    assert code == 1
-    assert "nvme1n1 stays at adaptive" in said
+        roll("keep", "adaptive", "--all-nvme").fails(
+            1, "nvme1n1 stays at adaptive")
     now = headed.modes()
     assert now == {**dict.fromkeys(now, "always"), "nvme1n1": "adaptive"}
     headed.boot()
@@ -371,9 +361,8 @@ def test_will_not_go_back(headed, roll):
 def test_each_as_it_was(kept, roll, keeps):
     for words in keeps:
         kept.keep(*words.split())
-    code, out, _ = roll("undo")
-    assert (code, kept.modes()) == (0, AS_BEFORE)
-    assert "nvme0n1 is never again" in out
+    roll("undo").prints("nvme0n1 is never again")
+    assert kept.modes() == AS_BEFORE
 
 
 def test_paths(host, headed, roll):
@@ -416,9 +405,8 @@ def test_busy(host, kept, roll, wwid, key, value):
     host.put("sys/block/nvme0n1/wwid", wwid)
     kept.keep("adaptive", "--all-nvme")
     with busy("nvme0n1"):
-        code, out, _ = roll("undo")
-    assert (code, kept.modes()) == (1, {**AS_BEFORE, "nvme0n1": "adaptive"})
-    assert "nvme0n1: Device or resource busy" in out
+        roll("undo").prints("nvme0n1: Device or resource busy", code=1)
+    assert kept.modes() == {**AS_BEFORE, "nvme0n1": "adaptive"}
     assert rules.on_file() == ([("adaptive", key, value)],
                                [("never", "nvme0n1", key, value)])
     assert wwid or 'KERNEL=="nvme0n1"' in kept.rules()
@@ -435,11 +423,9 @@ def test_killed_try(kept, roll, first):
     before = kept.modes()["nvme1n1"]
     kept.journal("nvme1n1", "seq-small")
     with busy(f"nvme1n1 {before}"):
-        code, out, _ = roll("undo")
-    assert (code, bool(kept.rules())) == (1, first)
-    assert "is not put back" in out
-    code, out, _ = roll("undo", "--json")
-    assert (code, json.loads(out)["problems"]) == (0, [])
+        roll("undo").prints("is not put back", code=1)
+    assert bool(kept.rules()) == first
+    roll("undo", "--json").prints('"problems": []')
     assert kept.modes() == AS_BEFORE
     assert roll("undo") == (0, "nothing was kept", "")
 
@@ -449,9 +435,7 @@ def test_killed_try(kept, roll, first):
 def interrupted(roll, *words):
     """What is said if one comes while the mode of nvme1n1 is set."""
     with busy("nvme1n1", error=Interrupted("SIGTERM")):
-        code, _, said = roll(*words)
-    assert code == 130
-    return said
+        return roll(*words).fails(130)
 
 
 def test_undo_interrupted(kept, roll):
@@ -461,9 +445,8 @@ def test_undo_interrupted(kept, roll):
         "plugroll: interrupted by SIGTERM; the next undo does the rest")
     assert list(kept.modes().values()) == ["never", "adaptive", "adaptive"]
     assert "eui.nvme0n1" not in kept.rules()
-    code, out, _ = roll("undo")
-    assert (code, kept.modes(), kept.rules()) == (0, AS_BEFORE, "")
-    assert "nvme2n1 is always again" in out
+    roll("undo").prints("nvme2n1 is always again")
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
 
 
 def test_undo_killed(kept, roll, monkeypatch):
@@ -508,7 +491,7 @@ def test_second_signal(host, kept, monkeypatch):
 def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
     monkeypatch.setattr(rules, "reload_udev", mock.Mock(
         side_effect=[Interrupted("SIGHUP"), None]))
-    assert roll("keep", "adaptive", "nvme0n1").code == 130
+    roll("keep", "adaptive", "nvme0n1").fails(130)
     assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
 
 
@@ -544,29 +527,19 @@ def test_waits_no_longer(kept, roll, monkeypatch):
     """Whoever takes too long is told of."""
     monkeypatch.setattr(rules, "WAIT_SECONDS", 0)
     with rules.alone(rules.RULES):
-        code, _, said = roll("undo")
-    assert code == 1
-    assert "65-plugroll.rules is being worked on by plugroll" in said
+        roll("undo").fails(
+            1, "65-plugroll.rules is being worked on by plugroll")
 
 
 # --- apply: paths of NVMe multipath that come later --------------------------
 
-class Coming:
-    def __init__(self, host, roll):
-        self.host, self.roll = host, roll
-        host.head()
-        roll("keep", "adaptive", "nvme0n1")
-
-    def come(self, name="nvme0c2n1", number="9", wwid="eui.1"):
-        self.host.disk(name, files={"diskseq": number, "wwid": wwid})
-
-    def apply(self):
-        return self.roll("apply", "--settle", "0")
-
-
 @pytest.fixture
 def paths(host, roll):
-    return Coming(host, roll)
+    """Some of a disk that is kept."""
+    host.head()
+    made = Kept(host, roll)
+    made.keep("adaptive", "nvme0n1")
+    return made
 
 
 def test_new_path(host, paths, logged):
@@ -580,21 +553,17 @@ def test_new_path(host, paths, logged):
 
 
 def test_path_set_by_hand(host, paths):
-    """A controller's event does not undo what was set by hand."""
+    """A controller's event does not undo what was set by hand; but a path that
+    was away is a new one."""
     paths.come()
     for name in "nvme0c0n1", "nvme0c2n1":
         host.policy(name, "never")
         paths.apply()
-    assert (host.mode("nvme0c0n1"), host.mode("nvme0c2n1")) == (
-        "never", "never")
-
-
-def test_path_back_again(host, paths):
-    """One that was away is a new one."""
     host.remove("sys/block/nvme0c1n1")
     paths.come("nvme0c1n1", number="10")
     paths.apply()
-    assert host.mode("nvme0c1n1") == "adaptive"
+    assert [host.mode(f"nvme0c{path}n1") for path in range(3)] == [
+        "never", "adaptive", "never"]
 
 
 def test_waits_for_paths(host, paths, roll, monkeypatch):
@@ -630,6 +599,4 @@ def test_undo_that_comes_first_wins(host, paths, roll, monkeypatch):
 
 def test_nothing_kept(paths, roll):
     roll("undo")
-    code, _, said = paths.apply()
-    assert code == 1
-    assert "nothing is kept" in said
+    paths.apply().fails(1, "nothing is kept")

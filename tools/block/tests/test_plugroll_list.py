@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from fakehost import Load, check_linear
+from fakehost import MULTIPATH, Load, check_linear
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
 
@@ -27,9 +27,9 @@ TRACE = (BEGIN.format("12.000100", "259,1", "1234") +
 @pytest.fixture
 def rows(roll):
     def call(*disks):
-        code, out, said = roll("list", "--json", *disks)
-        assert (code, said) == (0, "")
-        return {row["disk"]: row for row in json.loads(out)["disks"]}
+        done = roll("list", "--json", *disks)
+        assert done.fails(0) == ""
+        return {row["disk"]: row for row in json.loads(done.out)["disks"]}
     return call
 
 
@@ -61,15 +61,6 @@ def test_facts(recommended, files, mode, evidence):
     found = recommended(files)
     assert found[0] == mode
     assert evidence in found[1]
-
-
-def test_not_in_force(host, rows):
-    """What is set, and why something else is in force."""
-    host.disk("nvme0n1")
-    host.policy("nvme0n1", "adaptive", "elevator")
-    row = rows()["nvme0n1"]
-    assert (row["set"], row["in_force"], row["why"]) == (
-        "adaptive", "always", "elevator")
 
 
 # --- tries are evidence ------------------------------------------------------
@@ -144,10 +135,8 @@ def test_head(host, roll):
     host.head()
     host.disk("loop0", None)
     host.disk("loop1", files={"size": "0"})
-    code, out, _ = roll("list")
-    assert code == 0
-    assert "its policy is that of nvme0c0n1, nvme0c1n1" in out
-    assert "loop" not in out
+    assert "loop" not in roll("list").prints(
+        "its policy is that of nvme0c0n1, nvme0c1n1")
 
 
 @pytest.mark.parametrize("words", [[], ["sda"], ["dm-0"]])
@@ -156,29 +145,20 @@ def test_none(host, roll, words):
     without a policy beside one that has it."""
     host.disk("sda", None)
     host.bio_disk("dm-0", ["sda"])
-    code, out, said = roll("list", *words)
-    assert (code, out) == (1, "")
-    assert "CONFIG_BLK_PLUG_POLICY" in said
+    roll("list", *words).fails(1, "CONFIG_BLK_PLUG_POLICY")
     host.disk("nvme0n1")
-    code, out, said = roll("list", "nvme0n1", "dm-0")
-    assert (code, out) == (2, "")
-    assert "sda has no plug_policy" in said
-
-
-def test_guess(host, roll):
-    """What only the load speaks for is not recommended."""
-    host.disk("nvme0n1", files={"stat": BUSY})
-    code, out, _ = roll("list")
-    assert code == 0
-    assert "adaptive: worth a try" in out
-    assert "recommend" not in out
+    done = roll("list", "nvme0n1", "dm-0")
+    done.fails(2, "sda has no plug_policy")
+    assert done.out == ""
 
 
 @pytest.mark.parametrize("value", ["0", "1", "2"])
-def test_nomerges(host, roll, rows, value):
-    """A host that keeps 2 is told of it, one with 1 or 0 is not."""
-    host.disk("nvme0n1", files={"queue/nomerges": value})
-    assert ("nomerges=2" in roll("list").out) == (value == "2")
+def test_text(host, roll, rows, value):
+    """What only the load speaks for is not recommended; a host that keeps
+    nomerges=2 is told of it, one with 1 or 0 is not."""
+    host.disk("nvme0n1", files={"queue/nomerges": value, "stat": BUSY})
+    out = roll("list").prints("adaptive: worth a try")
+    assert "recommend" not in out and ("nomerges=2" in out) == (value == "2")
     assert rows()["nvme0n1"]["nomerges"] == value
 
 
@@ -196,9 +176,12 @@ def test_check(host, roll):
     host.policy("nvme1n1", "never", "elevator")
     for text in ("but always is in force: elevator",
                  "but it is not known what is in force: "):
-        code, out, said = roll("list", "--check", "--json")
-        assert (code, len(json.loads(out)["disks"])) == (3, 1)
-        assert "nvme1n1: never is set, " + text in said
+        done = roll("list", "--check", "--json")
+        done.fails(3, "nvme1n1: never is set, " + text)
+        row, = json.loads(done.out)["disks"]
+        assert (row["set"], row["in_force"], row["why"]) == (
+            ("never", "always", "elevator") if "elevator" in text else
+            ("never", None, "unknown"))
         if "elevator" in text:
             host.remove("sys/block/nvme1n1/queue/plug_policy_fallback")
 
@@ -246,14 +229,10 @@ def test_ascii(host):
     """A name that the terminal cannot show ends nothing."""
     host.disk("nvme0n1", files={"device/model": "QEMU ±"})
     host.environment["PYTHONIOENCODING"] = "ascii"
-    done = host.apart("plugroll", "list")
-    assert (done.code, done.err) == (0, "")
-    assert r"QEMU \xb1" in done.out
+    host.apart("plugroll", "list").prints(r"QEMU \xb1")
 
 
-@pytest.mark.parametrize("head, paths", [
-    ("dm-{}", ("sd{}x0", "sd{}x1")),
-    ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))])
+@pytest.mark.parametrize("head, paths", MULTIPATH)
 def test_many(host, roll, head, paths):
     """Paths of dm and of NVMe, many that are named, and many that are kept."""
     def make(number):

@@ -14,7 +14,7 @@ import pytest
 
 from fakehost import TOOLS, Load, RealLoad, finish, offer, wait_until
 from plugtools.core import journal
-from plugtools.roll import disklist, guard, log, meter, plugroll, trial
+from plugtools.roll import disklist, guard, meter, plugroll, trial
 
 KNOB = "sys/block/nvme0n1/queue/plug_policy"
 RULES = "etc/udev/rules.d/65-plugroll.rules"
@@ -125,9 +125,9 @@ def test_refused(host, roll, words, told):
 
 def test_p99_without_tracing(tries):
     """Asked for by name, it is not replaced by something else."""
-    code, _, said = tries.text({"nvme0n1": {}}, "--guard", "p99=5%")
-    assert (code, tries.mode()) == (1, "always")
-    assert "p99 cannot be measured: no tracefs" in said
+    tries.text({"nvme0n1": {}}, "--guard", "p99=5%").fails(
+        1, "p99 cannot be measured: no tracefs")
+    assert tries.mode() == "always"
 
 
 @pytest.mark.parametrize("mode", ["always", "never"])
@@ -135,10 +135,10 @@ def test_not_in_force(host, tries, mode):
     """A mode without effect is not tried, nor is it kept, also if it is set.
     """
     host.policy("nvme0n1", mode, "elevator")
-    code, found, said = tries.json(GOOD, "--keep")
-    assert (code, found, tries.mode()) == (1, {}, mode)
-    assert "never cannot be tried on nvme0n1, where always is in force: it " \
-        "has an I/O scheduler" in said
+    done = tries.text(GOOD, "--keep", "--json")
+    done.fails(1, "never cannot be tried on nvme0n1, where always is in force: "
+               "it has an I/O scheduler")
+    assert (done.out, tries.mode()) == ("", mode)
     assert not tries.left() and not host.get(RULES, "")
 
 
@@ -148,23 +148,23 @@ def test_locked(host, tries):
     for mode in "always", "never":
         host.policy("nvme0n1", mode)
         with trial.locked(["nvme0n1"], "plugbench"):
-            code, _, said = tries.text({"nvme0n1": {}})
-        assert code == 1
-        assert "nvme0n1 is being worked on by plugbench" in said
+            tries.text({"nvme0n1": {}}).fails(
+                1, "nvme0n1 is being worked on by plugbench")
 
 
 # --- verdicts ----------------------------------------------------------------
 
 def test_trips(host, tries, logged):
-    """A mode that does harm: within its time, with the reason."""
+    """A mode that does harm: within its time, with the reason; it is not
+    kept."""
     host.policy("nvme0n1", "seq-small")
-    code, out, said = tries.text({"nvme0n1": {"never": .8}}, "--guard",
-                                 "iops=-5%")
-    assert (code, tries.mode()) == (3, "seq-small"), said
+    out = tries.text({"nvme0n1": {"never": .8}}, "--guard", "iops=-5%",
+                     "--keep").prints(code=3)
     assert re.search(r"guard tripped: nvme0n1: iops by -\d+\.\d% .*"
                      "limit is -5%; the mode before is back", out)
+    assert tries.mode() == "seq-small"
     assert "never on nvme0n1: the guard tripped" in logged[-1]
-    assert not tries.left()
+    assert not tries.left() and not os.listdir(host.path("etc"))
 
 
 def test_holds(host, tries):
@@ -173,8 +173,8 @@ def test_holds(host, tries):
     assert (code, found["status"], tries.mode()) == (0, "held", "always"), said
     assert (found["version"], found["kept"]) == (2, False)
     assert found["disks"]["nvme0n1"]["figures"]["iops"]["low"] > .2
-    code, _, said = tries.text(GOOD, "--keep")
-    assert (code, tries.mode()) == (0, "never"), said
+    tries.text(GOOD, "--keep").prints()
+    assert tries.mode() == "never"
     assert '"never"' in host.get(RULES)
 
 
@@ -194,12 +194,6 @@ def test_required_gain(tries, speed, require, want):
         assert "% is required" in found["why"]
 
 
-def test_tripped_is_not_kept(host, tries):
-    assert tries.text(BAD, "--keep").code == 3
-    assert tries.mode() == "always"
-    assert not os.listdir(host.path("etc"))
-
-
 def test_nomerges(host, tries, roll):
     """A host that merges nothing is told what a try is worth."""
     host.put("sys/block/nvme0n1/queue/nomerges", "2")
@@ -212,18 +206,18 @@ def test_idle(tries, monkeypatch):
     """Too little I/O: nothing is even set."""
     touched = mock.Mock()
     monkeypatch.setattr(trial.Modes, "set", touched)
-    code, out, _ = tries.text({"nvme0n1": {"always": 0.001}})
-    assert (code, touched.called) == (4, False)
-    assert "not enough I/O to tell" in out
+    tries.text({"nvme0n1": {"always": 0.001}}).prints(
+        "not enough I/O to tell", code=4)
+    assert not touched.called
 
 
 def test_goes_idle(host, tries, roll):
     """A load that ends during the try says nothing of the mode."""
     with Load(host, {"nvme0n1": {}}) as load:
         load.last = 8
-        code, out, _ = roll("try", "never", "nvme0n1", "--for", "1m")
-    assert (code, tries.mode()) == (4, "always")
-    assert "nvme0n1: not enough I/O to tell" in out
+        roll("try", "never", "nvme0n1", "--for", "1m").prints(
+            "nvme0n1: not enough I/O to tell", code=4)
+    assert tries.mode() == "always"
 
 
 @pytest.mark.parametrize("limit", ["iops=-50%", "mean=5%"])
@@ -244,9 +238,8 @@ def test_periodic(host, tries, roll):
             return .5 if int(since / 2) % 4 in (1, 2) else 1
 
     with Periodic(host, {"nvme0n1": {}}):
-        code, out, _ = roll("try", "never", "nvme0n1", "--for", "1m",
-                            "--guard", "iops=-5%")
-    assert code == 4, out
+        roll("try", "never", "nvme0n1", "--for", "1m", "--guard",
+             "iops=-5%").prints(code=4)
     assert tries.mode() == "always"
 
 
@@ -254,7 +247,7 @@ def test_log(host):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taker:
         taker.settimeout(5)
         taker.bind(str(host.path("dev/log")))
-        log.log("never on nvme0n1: the guard held")
+        trial.log("never on nvme0n1: the guard held")
         assert re.match(rb"<29>plugroll\[\d+\]: never on nvme0n1: the",
                         taker.recv(500))
 
@@ -281,9 +274,8 @@ def test_head(host, tries):
     host.head(second="adaptive")
     paths, seen = ("nvme0c0n1", "nvme0c1n1"), set()
     tries.at_end(lambda: seen.add(tuple(map(tries.mode, paths))))
-    code, _, said = tries.text({"nvme0n1": {"never": .5}}, "--guard",
-                               "iops=-5%", legs=paths)
-    assert code == 3, said
+    tries.text({"nvme0n1": {"never": .5}}, "--guard", "iops=-5%",
+               legs=paths).prints(code=3)
     assert ("never", "never") in seen
     assert tuple(map(tries.mode, paths)) == ("always", "adaptive")
 
@@ -333,9 +325,8 @@ def test_somebody_else(host, tries):
     """A mode set by hand meanwhile ends the try, and stays."""
     tries.at_end(lambda: tries.mode() == "never" and host.put(
         KNOB, offer("seq-small")))
-    code, _, said = tries.text({"nvme0n1": {}})
-    assert (code, tries.mode()) == (1, "seq-small")
-    assert "somebody else has set" in said
+    tries.text({"nvme0n1": {}}).fails(1, "somebody else has set")
+    assert tries.mode() == "seq-small"
 
 
 def test_not_back(host, tries):
@@ -348,10 +339,10 @@ def test_not_back(host, tries):
             host.put(KNOB, offer("seq-small"))
 
     tries.at_end(change)
-    code, out, _ = tries.text({"nvme0n1": {"never": .5}})
-    assert (code, tries.mode()) == (3, "seq-small")
-    assert "is left at seq-small, which somebody else has set" in out
+    out = tries.text({"nvme0n1": {"never": .5}}).prints(
+        "is left at seq-small, which somebody else has set", code=3)
     assert re.search("the guard tripped: .*; nvme0n1 is seq-small$", out)
+    assert tries.mode() == "seq-small"
 
 
 def test_comes_back(host, tries):
@@ -365,18 +356,17 @@ def test_comes_back(host, tries):
             host.put("sys/block/nvme0n1/diskseq", "8")
 
     tries.at_end(change)
-    code, out, said = tries.text({"nvme0n1": {}})
-    assert (code, tries.mode()) == (1, "always")
-    assert "nvme0n1 has gone, and another disk has its name" in said
-    assert "has gone, and its disk with it" in out
+    done = tries.text({"nvme0n1": {}})
+    done.fails(1, "nvme0n1 has gone, and another disk has its name")
+    assert "has gone, and its disk with it" in done.out
+    assert tries.mode() == "always"
 
 
 def test_error(tries, monkeypatch):
     monkeypatch.setattr(trial.Try, "note", mock.Mock(
         side_effect=OSError(5, "Broken", "x")))
-    code, _, said = tries.text({"nvme0n1": {}})
-    assert (code, tries.mode()) == (1, "always")
-    assert "x: Broken" in said
+    tries.text({"nvme0n1": {}}).fails(1, "x: Broken")
+    assert tries.mode() == "always"
 
 
 # --- --keep ------------------------------------------------------------------
@@ -411,9 +401,8 @@ def test_cannot_be_kept(host, tries, monkeypatch, files, code, told):
         monkeypatch.setattr(os, "access", lambda *_: False)
     tried = mock.Mock()
     monkeypatch.setattr(plugroll, "try_mode", tried)
-    got, _, said = tries.text({"nvme0n1": {}}, "--keep")
-    assert (got, tried.called) == (code, False)
-    assert told in said
+    tries.text({"nvme0n1": {}}, "--keep").fails(code, told)
+    assert not tried.called
 
 
 def test_was_not_kept(tries, monkeypatch):
@@ -475,9 +464,8 @@ def test_next_start(host, tries, roll):
     host.policy("nvme0n1", "never")
     tries.journal("never")
     with Load(host, {"nvme0n1": {"always": 0}}):
-        code, _, said = roll("try", "seq-small", "nvme0n1")
-    assert (code, tries.mode()) == (4, "always")
-    assert "is always again" in said
+        roll("try", "seq-small", "nvme0n1").fails(4, "is always again")
+    assert tries.mode() == "always"
 
 
 def test_killed(host, tries, monkeypatch):

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from fakehost import DEBUGFS, check_linear
+from fakehost import DEBUGFS, MULTIPATH, check_linear
 from plugtools.stat import output, plugstat
 
 # as blk_plug_loop_show() writes it
@@ -43,15 +43,12 @@ class Learnt:
                           text)
 
     def json(self, disk="nvme0n1"):
-        done = self.stat("--json", "-c", "1", disk)
-        assert done.code == 0
-        return json.loads(done.out.splitlines()[0])["disks"][disk]["adaptive"]
+        out = self.stat("--json", "-c", "1", disk).prints()
+        return json.loads(out.splitlines()[0])["disks"][disk]["adaptive"]
 
     def table(self, disk="nvme0n1"):
         """The group column of the first interval, and the lines at the end."""
-        done = self.stat("-c", "1", disk)
-        assert done.code == 0
-        lines = done.out.splitlines()
+        lines = self.stat("-c", "1", disk).prints().splitlines()
         ours = [text for text in lines if "adaptive" in text]
         start = lines.index(ours[0]) if ours else len(lines)
         return lines[1].split()[-1], lines[start:]
@@ -63,13 +60,15 @@ def learnt(host, stat):
 
 
 def test_adaptive_for_programs(learnt):
+    """Also lines of a later kernel."""
+    learnt.queues(LEARNT + "taste sweet and sour\nalone")
     found = learnt.json()
     assert found["not_in_force"] is None
     assert list(found["hctx"]) == ["0", "1"]
     queue = found["hctx"]["0"]
     assert {**queue, "group": 4, "pinned": 0, "from": 8, "trial": 4,
             "sample_flushes": 500, "requests_per_s": 1e6,
-            "requests_per_flush": 4} == queue
+            "requests_per_flush": 4, "taste": "sweet and sour"} == queue
 
 
 def test_adaptive_for_people(learnt):
@@ -142,11 +141,6 @@ def test_adaptive_is_not_in_force(learnt, host):
         'nvme0n1: adaptive is not in force (elevator): does as "always"'])
 
 
-def test_lines_of_a_later_kernel(learnt):
-    learnt.queues(LEARNT + "taste sweet and sour\nalone")
-    assert learnt.json()["hctx"]["0"]["taste"] == "sweet and sour"
-
-
 # --- modes -------------------------------------------------------------------
 
 @pytest.fixture
@@ -187,13 +181,12 @@ def test_head_stands_for_its_paths(host, policies):
 def test_policy_for_people(host, stat):
     host.policy("nvme0n1", "never")
     host.policy("nullb0", "adaptive", "elevator")
-    done = stat("--policy", "nvme0n1", "nullb0")
-    assert done.code == 0
-    assert [text.split(None, 3) for text in done.out.splitlines()] == [
+    out = stat("--policy", "nvme0n1", "nullb0").prints()
+    assert [text.split(None, 3) for text in out.splitlines()] == [
         ["Disk", "set", "in-force", "why"],
         ["nvme0n1", "never", "never", "as set"],
         ["nullb0", "adaptive", "always", "elevator"]]
-    assert "\033" not in done.out
+    assert "\033" not in out
 
 
 def test_each_interval_says_it_to_programs(host, stat):
@@ -228,10 +221,9 @@ def test_check(host, stat):
     host.policy("nvme0n1", "adaptive", "elevator")
     for words in [], ["--json"], ["nvme0n1"]:
         done = stat("--policy", "--check", *words)
-        assert (done.code, done.err) == (
-            3, "plugstat: nvme0n1: adaptive is set, but always is in force: "
-            "elevator\n")
-        assert "elevator" in done.out
+        done.prints("elevator", code=3)
+        assert done.err == ("plugstat: nvme0n1: adaptive is set, but always is "
+                            "in force: elevator\n")
     assert stat("--policy", "--check", "nullb0").code == 0
     assert stat("--policy").code == 0
     host.remove("sys/block/nvme0n1/queue/plug_policy_fallback")
@@ -258,8 +250,7 @@ def test_disk_that_goes_while_modes_are_checked(host, stat, monkeypatch):
     monkeypatch.setattr(plugstat, "print_policies",
                         lambda *_: host.remove("sys/block/nullb0"))
     done = stat("--policy", "--check", "nullb0")
-    assert done[:2] == (1, "")
-    assert "nullb0" in done.err
+    assert done.out == "" and done.fails(1, "nullb0")
 
 
 @pytest.mark.parametrize("words", [
@@ -271,8 +262,7 @@ def test_disk_that_goes(host, stat, words):
     for access in range(100):
         with host.going("nullb0", access) as gone:
             done = stat(*words.split())
-        assert done.code == 0
-        assert '"adaptive"' in done.out
+        done.prints('"adaptive"')
         if not gone:
             break
         host.counted("nullb0", mode="never")
@@ -280,9 +270,7 @@ def test_disk_that_goes(host, stat, words):
     assert 2 < access < 99
 
 
-@pytest.mark.parametrize("head, paths", [
-    ("dm-{}", ("sd{}x0", "sd{}x1")),
-    ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))])
+@pytest.mark.parametrize("head, paths", MULTIPATH)
 def test_many(host, stat, head, paths):
     def make(number):
         for name in host.many(number, head, paths):

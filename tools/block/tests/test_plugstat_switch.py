@@ -12,7 +12,7 @@ import termios
 
 import pytest
 
-from fakehost import finish, wait_until
+from fakehost import finish, stopped, wait_until
 from plugtools.stat import top
 
 ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
@@ -25,15 +25,12 @@ def levels(host):
 
 @pytest.mark.parametrize("disks, on", [(["nullb0"], "10"), ([], "11")])
 def test_on_and_back(stat, levels, disks, on):
+    """Also on an error."""
     seen = []
     stat("-c", "1", *disks, during=lambda: seen.append(levels()))
-    assert seen == [on]
-    assert levels() == "00"
-
-
-def test_error_puts_back_too(stat, levels):
+    assert (seen, levels()) == ([on], "00")
     with pytest.raises(ZeroDivisionError):
-        stat("nullb0", during=lambda: 1 / 0)
+        stat(*disks, during=lambda: 1 / 0)
     assert levels() == "00"
 
 
@@ -55,10 +52,9 @@ def watching(host, stat):
 
 
 def end(child, number=signal.SIGINT):
-    child.send_signal(number)
-    done = finish(child)
-    assert (done.code, done.err) == (0, "")
-    return done.out
+    done = stopped(child, number)
+    assert done.err == ""
+    return done.prints()
 
 
 @pytest.mark.parametrize("number", ENDS)
@@ -110,19 +106,14 @@ def keep(stat):
 
 
 def test_counting(stat, keep, levels):
+    """Of all disks and of one."""
     keep("on")
-    assert levels() == "11"
     stat("nullb0", "1", "1")
     assert levels() == "11"
-    keep("off")
-    assert levels() == "00"
-
-
-def test_counting_of_one_disk(host, keep, levels):
-    keep("on")
-    host.counted("nvme1n1", "nvme1")
     keep("off", "nvme0n1")
     assert levels() == "10"
+    keep("off")
+    assert levels() == "00"
 
 
 def test_counting_waits_for_who_still_watches(stat, keep, levels):
@@ -221,15 +212,11 @@ def test_signal_ends_the_screen(screen, number):
     screen.ends()
 
 
-def test_count_ends_the_screen(screen):
-    screen.start("2", "nullb0")
-    screen.ends()
-
-
-def test_small_terminal(screen):
-    screen.start(rows=2, columns=10)
+@pytest.mark.parametrize("size", [{}, {"rows": 2, "columns": 10}])
+def test_count_ends_the_screen(screen, size):
+    """Also a small one."""
+    screen.start("2", "nullb0", **size)
     screen.wait_for(b"Disk")
-    os.write(screen.master, b"q")
     screen.ends()
 
 
@@ -245,14 +232,9 @@ def test_no_colours(screen, term):
     ("no-such-terminal", ""), ("dumb", "its cursor")])
 def test_unfit_terminal(host, screen, term, says):
     screen.start("nullb0", term=term)
-    done = finish(screen.child)
-    assert done.code == 1
-    assert "cannot use this terminal" in done.err
-    assert says in done.err
+    finish(screen.child).fails(1, "cannot use this terminal", says)
     assert host.switch("nullb0") == "0"
 
 
 def test_no_terminal(stat):
-    done = stat("--top", "nullb0")
-    assert done.code == 2
-    assert "--top needs a terminal" in done.err
+    stat("--top", "nullb0").fails(2, "--top needs a terminal")

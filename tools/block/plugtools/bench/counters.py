@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 
-from ..core.policy import effect
 from ..core.system import read
 from ..stat.source import doorbells_in, doorbells_of
 
@@ -25,12 +24,6 @@ def group(before, after):
              for path, text in after.items() if text != before.get(path)]
     sizes = [int(match[1]) for match in found if match]
     return round(sum(sizes) / len(sizes), 3) if sizes else None
-
-
-def fallback(leg):
-    """Why a disk does not do as set: "elevator"; "" if it does."""
-    told = effect(leg)
-    return told.why if told.force != told.mode and told.force else ""
 
 
 def perf_values(text):

@@ -176,8 +176,7 @@ def jobs_of(sections, path, is_boxed):
     """[(job, options)], with those of [global] sections before it.
 
     fio does not say where these begin, and then repeats all so far: so an
-    empty job follows each.
-    """
+    empty job follows each."""
     text, names = "", {}
     for number, (section, lines) in enumerate(sections):
         names[str(number)] = section
@@ -228,10 +227,6 @@ def check_option(option, value, writes, known, where):
         raise problem(f"{where}: {said}; accepted: {instead}")
 
 
-def whole_number(text):
-    return int(text, 16 if "x" in text.lower() else 10)
-
-
 def reads_of(options):
     """Of 100 I/Os of a job that does both, how many read; else None."""
     if kind_of(dict(options).get("rw")) not in MIXES:
@@ -262,8 +257,8 @@ def part_of(name, options):
     words = ["--name=" + name] + [
         f"--{option}" if value is None else f"--{option}={value}"
         for option, value in options if not is_dropped(option)]
-    return Part(words, whole_number(dict(options).get("numjobs", "1")),
-                reads_of(options))
+    jobs = dict(options).get("numjobs", "1").lower()
+    return Part(words, int(jobs, 16 if "x" in jobs else 10), reads_of(options))
 
 
 def read_jobfile(path, writes):

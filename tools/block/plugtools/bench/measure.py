@@ -14,8 +14,8 @@ from ..core.system import (EnvironmentProblem, Interrupted, active, duration,
 from ..core.terminal import paint
 from . import fio
 from .children import Runner, Stop
-from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, fallback,
-                       group, learnt)
+from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, group,
+                       learnt)
 from .sandbox import boxed
 from .plan import BASELINE, COUNT_SECONDS, WARM_SECONDS, run_seconds, schedule
 
@@ -124,9 +124,9 @@ class Bench:
 
     def check_effect(self, policy):
         for leg in self.plan.legs:
-            why = fallback(leg)
-            if why:
-                self.warn(f'{policy} does as "always" here: {why}')
+            told = leg.effect()
+            if told.force not in (None, told.mode):
+                self.warn(f'{policy} does as "always" here: {told.why}')
 
     def completed(self):
         return sum(leg.completed() for leg in self.plan.legs)
@@ -247,8 +247,7 @@ class Bench:
 def gone(plan):
     """The disk whose end made something fail, or None.
 
-    I/O fails a little before the disk's directory goes.
-    """
+    I/O fails a little before the disk's directory goes."""
     for _ in range(10):
         for disk in [plan.disk] + plan.legs:
             if not disk.there():
@@ -259,8 +258,7 @@ def gone(plan):
 
 def guarded(plan, args, journal, runner, save):
     """Settings, runs, and clear words if the disk is gone: (records, notes,
-    the signal that ended it or None).
-    """
+    the signal that ended it or None)."""
     try:
         bench = Bench(plan, journal, runner, args.verbose)
         prepare(plan, args, journal)
@@ -292,8 +290,7 @@ def put_back(journal):
 def measure_all(plan, args, journal, save):
     """(records, warnings, the signal that ended it or None); whatever happens,
     settings are put back.  A signal that comes after a whole round loses
-    nothing; save() is as Bench.run() has it.
-    """
+    nothing; save() is as Bench.run() has it."""
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(Stop())
         if args.write:

@@ -72,8 +72,7 @@ def choose_policies(args, legs):
 
 def choose_merges(legs, policies):
     """With nomerges=0; before that as the host has it, if it never merges:
-    what it would gain there is another question.
-    """
+    what it would gain there is another question."""
     found = {leg.name: leg.get("queue/nomerges", "0") for leg in legs}
     zero = Merges("0", dict.fromkeys(found, "0"))
     if "2" not in found.values() or policies == [BASELINE]:
@@ -156,8 +155,7 @@ def fit(args, cells, counting):
 
 def polls(disk):
     """Whether to poll.  Through dm or a head of multipath, polled I/O of a
-    process that is killed waits until the driver gives it up.
-    """
+    process that is killed waits until the driver gives it up."""
     return disk.has_requests() and disk.get("queue/io_poll") == "1"
 
 

@@ -5,6 +5,7 @@ The disk is only read, unless --write says otherwise.  Every setting that is
 changed is put back, also if plugbench is killed.
 """
 import argparse
+import contextlib
 import os
 import re
 import shlex
@@ -19,7 +20,7 @@ from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, active, printable, refusal, say)
 from ..report import results
 from ..report.records import POLICIES
-from .checks import run_checks
+from .checks import run_checks, show, texts
 from .counters import can_count
 from .fio import fio_command
 from .measure import measure_all
@@ -242,49 +243,32 @@ def work(args):
     if args.compare:
         results.old_records(args.compare)       # or refuse it
     args.loads = choose_workloads(args)     # once: it may come from a pipe
-    if args.null:
-        return on_null(args)
-    disk = find_disk(args.device)
-    require_knob(disk)
-    plan = make_plan(args, disk, False)  # refuses before anything is changed
-    if args.compare:
-        results.check_loads(results.old_records(args.compare)[1],
-                            facts_of(plan, args))
+    disk = Planned() if args.null else find_disk(args.device)
+    if not args.null:
+        require_knob(disk)
+        plan = make_plan(args, disk, False)  # refuses before it is changed
+        if args.compare:
+            results.check_loads(results.old_records(args.compare)[1],
+                                facts_of(plan, args))
+    if args.showcmd:
+        plan = make_plan(args, disk, False)
+        for name in plan.workloads:
+            say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
+        return 0
+    if args.dry_run:
+        return measured(args, disk, None)
+    recover(say)
     names = [disk.name] + [leg.name for leg in disk.legs()]
-    journal = Journal(disk.name, names, "plugbench")
-    if args.showcmd:
-        return show_commands(args, disk)
-    if args.dry_run:
+    with locked(names, "plugbench"), contextlib.ExitStack() as stack:
+        journal = Journal(disk.name, names, "plugbench")
+        if args.null:
+            disk = find_disk(stack.enter_context(null_disk(journal)))
         return measured(args, disk, journal)
-    recover(say)
-    with locked(names, "plugbench"):
-        return measured(args, disk, journal)
-
-
-def show_commands(args, disk):
-    plan = make_plan(args, disk, False)
-    for name in plan.workloads:
-        say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
-    return 0
-
-
-def on_null(args):
-    """On a disk that is made for it."""
-    if args.showcmd:
-        return show_commands(args, Planned())
-    if args.dry_run:
-        return measured(args, Planned(), None)
-    recover(say)
-    with locked([NULL], "plugbench"):
-        journal = Journal(NULL, [NULL], "plugbench")
-        with null_disk(journal) as device:
-            return measured(args, find_disk(device), journal)
 
 
 def conditions(plan, args):
     """What was set for the runs, and is not so on this host: a verdict holds
-    with that only.
-    """
+    with that only."""
     found = []
     for leg in plan.legs:
         scheduler = active(leg.get("queue/scheduler", "none"))
@@ -304,14 +288,14 @@ def checked(plan, args):
     checks = run_checks(plan, args)
     unknown = ", ".join(sorted(set(plan.policies) - set(POLICIES)))
     if unknown:
-        checks.add("error", f"no policy {unknown} is known here; leave it out "
-                            "with --policies")
-    checks.show(args.verbose)
+        checks.append(("error", f"no policy {unknown} is known here; leave it "
+                       "out with --policies"))
+    show(checks, args.verbose)
     print_plan(plan, args)
-    errors = "; ".join(checks.texts("error"))
+    errors = "; ".join(texts(checks, "error"))
     if errors:
         raise EnvironmentProblem(f"{errors}; nothing was changed")
-    return checks.texts("warn")
+    return texts(checks, "warn")
 
 
 def facts_of(plan, args):

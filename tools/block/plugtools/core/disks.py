@@ -14,6 +14,7 @@ from .system import (EnvironmentProblem, UsageProblem, active, listing,
                      names_in, read, rooted, write)
 
 SECTOR = 512
+AS_SET, UNKNOWN = "as set", "unknown"
 GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO)
 NO_KNOB = ("no disk here has it: the kernel has no CONFIG_BLK_PLUG_POLICY, or "
            "there is no blk-mq disk")
@@ -23,6 +24,18 @@ MOST_NAMED = 20                 # disks in a message
 Stat = collections.namedtuple(
     "Stat", "reads read_merges read_sectors read_ms writes write_merges "
     "write_sectors write_ms in_flight busy_ms waited_ms")
+
+class Effect(collections.namedtuple("Effect", "mode force why")):
+    """mode: what is set, None without the knob; force: what is in force, None
+    where a kernel of before the file does not say; why: AS_SET, UNKNOWN, or the
+    reason in the kernel's words"""
+
+    def wrong(self):
+        """What to tell of it, or None if the mode that is set is in force."""
+        if self.force == self.mode:
+            return None
+        return f"{self.mode} is set, but " \
+            f"{self.force or 'it is not known what'} is in force: {self.why}"
 
 
 def node_name(name):
@@ -35,8 +48,7 @@ class Disk:
 
     The hidden paths of NVMe multipath (nvme0c1n1) have no node: it is "".
     paths is what nvme_paths() returns; who asks for the legs of many disks
-    gives it, so that it is not found out for each.
-    """
+    gives it, so that it is not found out for each."""
 
     def __init__(self, name, node=None, paths=None):
         default = rooted(node_name(name))
@@ -87,6 +99,17 @@ class Disk:
     def policy(self):
         return active(self.get("queue/plug_policy"))
 
+    def effect(self):
+        """By sysfs, so that anybody may look, also while the kernel is locked
+        down."""
+        if not self.has_knob():
+            return Effect(None, None, None)
+        mode = self.policy()
+        why = self.get("queue/plug_policy_fallback", UNKNOWN)
+        if mode == "always" or why == "none":
+            return Effect(mode, mode, AS_SET)
+        return Effect(mode, None if why == UNKNOWN else "always", why)
+
     def set_policy(self, policy):
         write(self.path("queue/plug_policy"), policy)
 
@@ -104,8 +127,7 @@ class Disk:
         """Name of the NVMe controller, or of whatever it hangs on.
 
         By the link: in nvme0c1n1, 0 is the subsystem, and 1 need not be what
-        the controller is called after a reconnect.
-        """
+        the controller is called after a reconnect."""
         return os.path.basename(os.path.realpath(self.path("device")))
 
     def number(self):
@@ -200,8 +222,7 @@ def disk_of_partition(name):
     """The disk that a partition is on, or None.
 
     The kernel puts a number behind the disk's name, with a "p" between them
-    where that ends in a digit.
-    """
+    where that ends in a digit."""
     match = re.fullmatch(r"(.*\d)p\d+|(.*\D)\d+", name)
     disk = match and (match[1] or match[2])
     return disk if disk and os.path.exists(
@@ -223,8 +244,7 @@ def kernel_name(node, argument):
 def find_disk(argument):
     """The disk that the user named: by path, or as the kernel names it.
 
-    A hidden path of NVMe multipath is found, too: see Disk.node.
-    """
+    A hidden path of NVMe multipath is found, too: see Disk.node."""
     if is_disk(argument):
         return Disk(argument)
     node = os.path.realpath(rooted(argument))
@@ -354,8 +374,7 @@ def loose_parts(disk, stack):
 def uses(disk):
     """Reasons to believe that somebody uses the disk or a leg of it.
 
-    What of the legs serves the disk itself is not used by others.
-    """
+    What of the legs serves the disk itself is not used by others."""
     stack, known = stack_of(disk), mounted()
     found = [f"{name} is {text}" for one in stack.values()
              for name, part, _ in parts_of(one)

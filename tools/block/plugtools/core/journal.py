@@ -46,6 +46,15 @@ class Held(EnvironmentProblem):
     """Another program is at work on the disk."""
 
 
+class NotPutBack(EnvironmentProblem):
+    """A journal is there."""
+
+    def __init__(self, path):
+        super().__init__(
+            f"{path} tells of settings that could not be put back: see "
+            "plugbench --restore; to forget them, remove it")
+
+
 def directory():
     path = rooted("/run/plug-policy")
     os.makedirs(path, 0o755, exist_ok=True)
@@ -64,20 +73,20 @@ def try_lock(file):
     return True
 
 
-def lock(name, program):
-    """A descriptor that holds the lock of a disk.
+def lock(name, program, wait=0):
+    """A descriptor that holds the lock of a disk, or of what others have for
+    no longer than we wait.
 
-    The file is never removed: who waits for a removed one waits in vain.
-    """
+    The file is never removed: who waits for a removed one waits in vain."""
     file = os.open(os.path.join(directory(), name.replace("/", "!") + ".lock"),
                    os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    deadline = time.monotonic() + END_SECONDS
+    begun = time.monotonic()
     while not try_lock(file):
         who = os.pread(file, 200, 0).decode(errors="replace").strip()
         pid = re.search(r"process (\d+)", who)
         # the child of one that was killed is still putting things back
         dead = pid and start_time(int(pid.group(1))) is None
-        if not dead or time.monotonic() > deadline:
+        if time.monotonic() - begun > (END_SECONDS if dead else wait):
             os.close(file)
             raise Held(f"{name} is being worked on by "
                        f"{who or 'another program'}; nothing was changed")
@@ -89,12 +98,12 @@ def lock(name, program):
 
 
 @contextlib.contextmanager
-def locked(names, program):
+def locked(names, program, wait=0):
     """Hold the locks of some disks; Held says who has one."""
     with contextlib.ExitStack() as stack:
         # in order, so that of two that want the same one gets all
         for name in sorted(set(names)):
-            stack.callback(os.close, lock(name, program))
+            stack.callback(os.close, lock(name, program, wait))
         yield
 
 
@@ -102,8 +111,7 @@ def locked(names, program):
 
 def append(file, entries):
     """Lines for entries, on disk before this returns; none on failure: of a
-    line that is cut short, a full /run would make one with the next.
-    """
+    line that is cut short, a full /run would make one with the next."""
     data = b"".join(json.dumps(one).encode() + b"\n" for one in entries)
     size = os.fstat(file).st_size
     try:
@@ -154,8 +162,7 @@ class Journal:
 
     def begin(self):
         """Have the file; one that is there tells of what could not be put
-        back.
-        """
+        back."""
         if self.file is not None:
             return
         first = [self.head] + [{"disk": name, "number": Disk(name).number()}
@@ -163,10 +170,7 @@ class Journal:
         try:
             self.file = create(self.path, first)
         except FileExistsError as error:
-            raise EnvironmentProblem(
-                f"{self.path} tells of settings that could not be "
-                "put back: see plugbench --restore; to forget "
-                "them, remove it") from error
+            raise NotPutBack(self.path) from error
         self.entries += first
 
     def remember(self, path):
@@ -226,8 +230,7 @@ def same_disk(path, numbers):
 
 
 def restore_setting(path, changes):
-    """Put back a setting: (good, text), or None if there is nothing to do.
-    """
+    """Put back a setting: (good, text), or None if there is nothing to do."""
     before, now = changes[0]["before"], active(read(path))
     ours = {one["to"] for one in changes}
     if now == before:
@@ -244,8 +247,7 @@ def restore_setting(path, changes):
 def end_process(pid, start):
     """End a group if its leader is still the process that was meant.
 
-    SIGTERM first: polled I/O of an fio that is killed waits for a timeout.
-    """
+    SIGTERM first: polled I/O of an fio that is killed waits for a timeout."""
     if start is None or start_time(pid) != start:
         return None
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -293,8 +295,7 @@ def undo(changes, numbers):
 
 def restore(entries):
     """Put back, last changed first, but end processes before: (what was done,
-    what could not be), as texts.
-    """
+    what could not be), as texts."""
     numbers = {one["disk"]: one["number"] for one in entries if "disk" in one}
     things = {}
     for one in entries:
@@ -308,6 +309,13 @@ def restore(entries):
 
 
 # --- what killed programs left ---------------------------------------------
+
+def journals():
+    """The paths of those that are there."""
+    place = rooted("/run/plug-policy")
+    return [os.path.join(place, name) for name in listing(place)
+            if name.endswith(".journal")]
+
 
 def entry_of(line):
     """The entry that a line holds, or None."""
@@ -325,8 +333,7 @@ def entry_of(line):
 
 def read_journal(path):
     """(its entries, whether there is more that cannot be read); a last line
-    that was cut short tells of no change.
-    """
+    that was cut short tells of no change."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             *lines, last = file.read().split("\n")
@@ -345,8 +352,7 @@ def locks_of(path):
 
 def recover_one(path, tell):
     """Put back what a journal tells of; its disks are locked.  True if all
-    could be.
-    """
+    could be."""
     entries, more = read_journal(path)
     head = entries[0] if entries else {}
     tell("%s (process %s) was killed; putting back what it left:"
@@ -365,16 +371,10 @@ def recover_one(path, tell):
 
 def recover(tell, program="plugbench"):
     """Put back what killed programs left: True if all could be.  What was
-    done, and each problem, is told.  Programs at work are left alone.
-    """
+    done, and each problem, is told.  Programs at work are left alone."""
     good = True
-    place = rooted("/run/plug-policy")
-    for name in listing(place):
-        path = os.path.join(place, name)
-        if not name.endswith(".journal"):
-            continue
-        with contextlib.suppress(Held), \
-             locked(locks_of(path), program):
+    for path in journals():
+        with contextlib.suppress(Held), locked(locks_of(path), program):
             # its owner may have ended well meanwhile
             if os.path.exists(path):
                 good = recover_one(path, tell) and good

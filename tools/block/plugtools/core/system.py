@@ -66,8 +66,7 @@ def printable(value, kept=""):
 def run(program, main):
     """main()'s exit code; 1 in place of 0 if output was lost, which is told.
 
-    A name that the terminal cannot show is shown by escapes.
-    """
+    A name that the terminal cannot show is shown by escapes."""
     code = 0
     # a file for each disk that is locked or counted: thousands on a SAN
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -137,8 +136,7 @@ def refuse_special(path):
 
 def replace_file(path, data, mode=None, sync=True):
     """Put bytes in a file's place: a reader sees either, and on failure
-    nothing is left behind.  Without a mode, the umask decides.
-    """
+    nothing is left behind.  Without a mode, the umask decides."""
     path = os.path.realpath(path)
     refuse_special(path)
     # of a name that ends by chance: node_exporter takes all that is *.prom
@@ -201,8 +199,7 @@ def duration(seconds):
 def start_time(pid):
     """When a process started, in ticks since boot; None if it has ended.
 
-    With its number, this tells a process from a later one of that number.
-    """
+    With its number, this tells a process from a later one of that number."""
     # not rooted: processes are always this machine's
     fields = read(f"/proc/{pid}/stat", "").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) > 19 and fields[0] not in "ZX" \

@@ -43,8 +43,7 @@ def compare_metric(before, after, metric):
 def compare(old, new, noise=NOISE):
     """Comparisons of all cells that are in both, one for each metric.
 
-    Without "ratio" are those of which one side was not measured, or is 0.
-    """
+    Without "ratio" are those of which one side was not measured, or is 0."""
     before, after = groups(old, *CELL), groups(new, *CELL)
     common = sorted(before.keys() & after.keys(),
                     key=lambda key: cell_order(dict(zip(CELL, key))))
@@ -102,8 +101,7 @@ def gate(found, least):
     """What --fail-below finds: (regressions, what cannot be told).
 
     A regression is worse than it allows, and beyond chance.  p99 counts by
-    its inverse, so that less than 1 is worse.
-    """
+    its inverse, so that less than 1 is worse."""
     failed, unclear = [], []
     for one in found:
         if one["metric"] not in GATED:

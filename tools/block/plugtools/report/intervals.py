@@ -56,8 +56,7 @@ def quantile(alpha, freedom):
 def spread(new, old, paired):
     """Of a difference of means: (standard error, degrees of freedom).
 
-    Not paired: Welch's, as a mode may scatter more than another.
-    """
+    Not paired: Welch's, as a mode may scatter more than another."""
     if paired:
         steps = [a - b for a, b in zip(new, old)]
         return statistics.stdev(steps) / math.sqrt(len(steps)), len(steps) - 1
@@ -99,8 +98,7 @@ def correct(comparisons):
     """Holm's guard: of many comparisons, 5% would differ by chance alone.
 
     p_all is p made larger so that the chance of any false difference, of all
-    that are compared here, is at most ALPHA.
-    """
+    that are compared here, is at most ALPHA."""
     known = [one for one in comparisons if one["p"] is not None]
     least = 0.0
     for rank, one in enumerate(sorted(known, key=lambda one: one["p"])):

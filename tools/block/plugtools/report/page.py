@@ -64,8 +64,7 @@ def pair_cell(pair):
 def table(name, caption, heads, rows):
     """A table that scrolls by itself.
 
-    A row is (class, heading, pairs), or (None, heading, None) of a group.
-    """
+    A row is (class, heading, pairs), or (None, heading, None) of a group."""
     yield ('<div class="scroll" role="region" tabindex="0" aria-label="'
            f'{escape(heads[0])} of {escape(name)}"><table><caption><span>'
            f'{escape(caption)}</span></caption><thead><tr>')
@@ -170,17 +169,15 @@ def details_part(section, suite):
 
 
 def name_of(section):
-    return escape(lines_of(section.get("suite")) or "results")
+    return lines_of(section.get("suite")) or "results"
 
 
 def section_part(section, number):
     """A suite: verdict with charts and table, details, and how to read them.
 
-    facts: [(name, text)]; what is missing or empty is left out.
-    """
-    suite = lines_of(section.get("suite")) or "results"
-    verdict = section.get("verdict")
-    return [f'<section id="s{number}"><h2>{name_of(section)}</h2>',
+    facts: [(name, text)]; what is missing or empty is left out."""
+    suite, verdict = name_of(section), section.get("verdict")
+    return [f'<section id="s{number}"><h2>{escape(suite)}</h2>',
             *verdict_part(section, suite), *details_part(section, suite),
             *pairs([("Intervals", verdict["method"] if verdict else ""),
                     ("Notes", lines_of(section.get("note")))]), "</section>"]
@@ -193,7 +190,7 @@ def html(sections, path, title):
             f"<h1>{escape(title)}</h1>"]
     if len(sections) > 1:
         text += ["<ul>", *(
-            f'<li><a href="#s{number}">{name_of(section)}</a></li>'
+            f'<li><a href="#s{number}">{escape(name_of(section))}</a></li>'
             for number, section in enumerate(sections)), "</ul>"]
     for number, section in enumerate(sections):
         text += section_part(section, number)

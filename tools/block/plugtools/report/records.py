@@ -2,7 +2,7 @@
 """Records of measurements: check, read and write the files that hold them.
 
 A file holds {"version": 2, "records": [...], "meta": {...}}, one record per
-measured cell and run, as plugbench.schema.json says.  A cell is what was
+measured cell and run, as schemas.py says.  A cell is what was
 measured: suite, profile, workload, kernel, policy.  Version 1 is the same without "version".
 """
 import json

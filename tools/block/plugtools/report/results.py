@@ -99,8 +99,7 @@ def complete(found, identity, profile, patched, commit=None):
     """Add to each record what is the same in all.
 
     identity: model and firmware; profile: what to call the disk, with the
-    nomerges of a record that has one: a verdict is for one of them.
-    """
+    nomerges of a record that has one: a verdict is for one of them."""
     uname = os.uname()
     common = dict(
         identity, kernel="patched" if patched else "unpatched",
@@ -159,8 +158,7 @@ def colour(text):
 def present(cells, found, meta, out):
     """Print the verdict, and the tables if they are wanted; write the page.
 
-    out: html, verbose and markdown, as plugbench's options have them.
-    """
+    out: html, verbose and markdown, as plugbench's options have them."""
     if out.markdown:
         say(markdown.text(found, facts_of(meta), meta.get("holds") or []))
     else:
@@ -202,8 +200,7 @@ def show(path, out):
 def judge(found, least, gone):
     """The exit status that --fail-below asks for, said aloud.
 
-    gone: the cells that are only in the old file.
-    """
+    gone: the cells that are only in the old file."""
     failed, unclear = changes.gate(found, least)
     for words, some in (("regression", failed), ("cannot be told", unclear)):
         for one in some:
@@ -269,8 +266,7 @@ def check_loads(had, has):
 
 def without_zero(found):
     """Records by which hosts with another nomerges can be compared: 0 is
-    named where a host has 2, and is what all others are measured with.
-    """
+    named where a host has 2, and is what all others are measured with."""
     return [dict(record, profile=record["profile"].removesuffix(ZERO))
             for record in found]
 
@@ -286,8 +282,7 @@ def say_settings(had, has):
 def compare(old, new, least=None, path=None):
     """Print what changed from one file to another; the exit status.
 
-    least: of --fail-below, or None; path: where the comparisons go as JSON.
-    """
+    least: of --fail-below, or None; path: where the comparisons go as JSON."""
     check_paths([path], [old, new])
     (before, had), (after, has) = old_records(old), old_records(new)
     check_loads(had, has)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """JSON Schema, as far as our schemas go: a keyword that is not known here is an
 error."""
-import json
-import pathlib
 import re
+
+from .. import schemas
 
 KINDS = {"object": (dict, "an object"), "array": (list, "a list"),
          "string": (str, "text"), "boolean": (bool, "true or false"),
@@ -46,8 +46,7 @@ class Schema:
     """That of a program of ours."""
 
     def __init__(self, program):
-        self.whole = json.loads((pathlib.Path(__file__).parents[2] / (
-            f"{program}.schema.json")).read_text("ascii"))
+        self.whole = getattr(schemas, program.upper())
 
     def part(self, name):
         return self.whole["$defs"][name.rpartition("/")[2]]

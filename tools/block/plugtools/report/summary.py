@@ -18,8 +18,7 @@ HEADINGS = dict(COLUMNS)
 def figure(record, metric):
     """What a record says of a metric, or None.
 
-    cpu_us_per_io is the time that the CPU worked for one I/O.
-    """
+    cpu_us_per_io is the time that the CPU worked for one I/O."""
     if metric == "cpu_us_per_io":
         busy = record.get("cpu_busy")
         return busy / record["iops"] * 1e6 if busy and record["iops"] else None
@@ -90,8 +89,7 @@ def summarise(records):
     """Cells: statistics over the runs, and the ratio to the baseline.
 
     The baseline is unpatched always of the same suite, profile and
-    workload; where there is none, patched always; `baseline` says which.
-    """
+    workload; where there is none, patched always; `baseline` says which."""
     check(records)
     cells = sorted(map(cell_of, groups(records, *CELL).values()),
                    key=cell_order)

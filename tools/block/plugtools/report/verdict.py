@@ -92,8 +92,7 @@ def gain(some):
 def runs_lacking(modes):
     """How many more runs would do, for the modes that may be better.
 
-    Of a mode that is worse somewhere nobody needs to know more.
-    """
+    Of a mode that is worse somewhere nobody needs to know more."""
     more = 0
     for some in modes.values():
         found = {one["judgement"] for one in some}

@@ -10,14 +10,12 @@ import re
 import sys
 import time
 
-from ..core.disks import NO_KNOB, all_disks, without_knob
-from ..core.policy import AS_SET, effect
-from ..core.system import (EnvironmentProblem, UsageProblem, active, read,
-                           rooted, say)
+from ..core.disks import AS_SET, NO_KNOB, Effect, all_disks, without_knob
+from ..core.system import EnvironmentProblem, active, read, rooted, say
 from ..core.terminal import columns, paint
 from ..report.records import write_file
 from .guard import Change, change_text
-from .rules import alone, identity, kept_now, mode_for
+from .rules import alone, kept_now, known_by, mode_for
 
 TRIES = "/var/lib/plug-policy/tries.json"
 LEAST_REQUESTS = 10000          # since the disk appeared, for a judgement
@@ -94,21 +92,13 @@ def tries():
         return {}
 
 
-def try_key(disk):
-    """By which a try is found again; the name, if there is nothing better."""
-    try:
-        return identity(disk)[1]
-    except UsageProblem:
-        return disk.name
-
-
 def note_try(result, targets):
     with alone(TRIES):
         known = tries()
         for disk in targets:
             one = result["disks"].get(disk.name)
             if one:
-                known.setdefault(try_key(disk), {})[result["mode"]] = {
+                known.setdefault(known_by(disk)[1], {})[result["mode"]] = {
                     "status": one["status"], "figures": one["figures"],
                     "date": time.strftime("%Y-%m-%d")}
         os.makedirs(os.path.dirname(rooted(TRIES)), exist_ok=True)
@@ -139,9 +129,8 @@ def advise(disk, known):
     """({worth_a_try: mode, best: mode}, [evidence]), the most telling first.
 
     Worth a try is what only the load speaks for.  Best is what a try on this
-    disk has shown to be better, or "always" where no other mode can be.
-    """
-    tried = known.get(try_key(disk), {}) if known else {}
+    disk has shown to be better, or "always" where no other mode can be."""
+    tried = known.get(known_by(disk)[1], {}) if known else {}
     said = [try_text(*item) for item in tried.items()]
     why = fallback(disk)
     better = [mode for mode, one in tried.items() if is_better(one)]
@@ -174,7 +163,7 @@ def describe(disk, legs, kept, known):
         return dict(found, set=None, in_force=None, why="not its own",
                     kept=None, **advice(), nomerges=None, evidence=[
                         "its policy is that of " + ", ".join(found["legs"])])
-    now = effect(disk)
+    now = disk.effect()
     said, evidence = advise(disk, known)
     return dict(found, set=now.mode, in_force=now.force,
                 why=None if now.why == AS_SET else now.why,
@@ -220,10 +209,7 @@ def wrong(row):
     """Why a disk does not do as it should, or None."""
     if row["kept"] not in (None, row["set"]):
         return f"{row['kept']} is kept, but {row['set']} is set"
-    if row["set"] != row["in_force"]:
-        return "%s is set, but %s is in force: %s" % (
-            row["set"], row["in_force"] or "it is not known what", row["why"])
-    return None
+    return Effect(row["set"], row["in_force"], row["why"]).wrong()
 
 
 def cells_of(row):

@@ -93,8 +93,7 @@ def change_of(pairs, metric, confidence=SHOWN):
     """The change from the old mode to the tried one, with its interval.
 
     None where there are too few pairs.  Ratios are averaged as logarithms:
-    half and double then cancel.
-    """
+    half and double then cancel."""
     logs = [math.log(new[metric] / old[metric]) for old, new in pairs
             if metric in old and metric in new]
     if len(logs) < LEAST_PAIRS:
@@ -126,8 +125,7 @@ def collapse(pairs, guard, disks=1):
 
     Watched whatever the guard: where the tried mode has no figures, there is
     nothing to compare.  A load that comes and goes does so in the old mode,
-    too; and of many disks with such a load one is idle at the wrong times.
-    """
+    too; and of many disks with such a load one is idle at the wrong times."""
     stops = sum(collapsed(old, new, guard) for old, new in pairs)
     returns = sum(collapsed(new, old, guard) for old, new in pairs)
     if stops < COLLAPSES + math.ceil(math.log2(disks)) + RETURNS * returns:
@@ -139,8 +137,7 @@ def tripped(pairs, guard, disks=1):
     """Why the guard trips, or None.
 
     It does when the change is beyond the limit, and is too clear to be
-    chance, of which there is more with more disks and metrics.
-    """
+    chance, of which there is more with more disks and metrics."""
     sure = 1 - (1 - SURE) / (disks * max(1, len(guard)))
     for metric, limit in guard.items():
         change = change_of(pairs, metric, sure)

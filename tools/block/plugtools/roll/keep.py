@@ -7,14 +7,14 @@ import signal
 import time
 
 from ..core.disks import Disk, disks
-from ..core.journal import Held, directory, locked, locks_of, recover
+from ..core.journal import (Held, NotPutBack, directory, journals, locked,
+                            locks_of, recover)
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, can_hold,
-                           listing, read, rooted)
-from .log import log
+                           read, rooted)
 from .rules import (RULES, add, alone, check_alone, identity, install,
                     kept_now, merge, mode_before, mode_for, on_file, only,
                     recorded)
-from .trial import PROGRAM, check_mode, tell_both
+from .trial import PROGRAM, check_mode, log, tell_both
 
 APPLIED = "/run/plug-policy/applied"
 POLL_SECONDS = 0.5
@@ -32,13 +32,8 @@ def unstopped():
 def left_on(names):
     """A journal that tells of disks, whose locks are ours, or None: so nobody
     is at work, and the mode may be that of a killed try."""
-    place = rooted("/run/plug-policy")
-    for name in listing(place):
-        if name.endswith(".journal"):
-            path = os.path.join(place, name)
-            if set(names) & set(locks_of(path)):
-                return path
-    return None
+    return next((path for path in journals()
+                 if set(names) & set(locks_of(path))), None)
 
 
 # --- keep ------------------------------------------------------------------
@@ -89,8 +84,7 @@ def set_mode(leg, mode):
 def write_and_set(mode, legs, old, new):
     """The rules and the mode, or neither; what install() returns.
 
-    The rules come first: they say what was set before.
-    """
+    The rules come first: they say what was set before."""
     before = {leg: leg.policy() for leg in legs}
     try:
         written = install(new)
@@ -108,9 +102,7 @@ def check_left(names):
     """Refuse disks, whose locks are ours, that a killed try has left."""
     left = left_on(names)
     if left:
-        raise EnvironmentProblem(
-            f"{left} tells of settings that could not be put back: see "
-            "plugbench --restore; to forget them, remove it")
+        raise NotPutBack(left)
 
 
 def can_keep(legs, all_nvme):
@@ -230,8 +222,7 @@ def key(disk):
 def note_applied(paths, known=None):
     """They are not set again: somebody may have set another mode by hand.
 
-    They are set all the same if that cannot be noted.
-    """
+    They are set all the same if that cannot be noted."""
     known = applied() if known is None else known
     new = [key(path) for path in paths if key(path) not in known]
     try:

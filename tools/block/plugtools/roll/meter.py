@@ -34,8 +34,7 @@ def counters(disk):
     """diskstats' counters of reads and writes.
 
     A merged I/O is an I/O: with fewer merges, more requests complete for the
-    same work.
-    """
+    same work."""
     done = disk.stat()
     requests = done.reads + done.writes
     return Counters(time.monotonic(),
@@ -85,8 +84,7 @@ def remove_instance(pid):
 def remove_dead():
     """What killed ones have left, also one that had our number.
 
-    The kernel refuses to remove what is in use, as in another container.
-    """
+    The kernel refuses to remove what is in use, as in another container."""
     for name in listing(tracefs() + "/instances"):
         match = re.fullmatch(r"plugroll-(\d+)", name)
         pid = int(match[1]) if match else 0

@@ -15,15 +15,15 @@ from ..core.disks import all_disks, find_disks, with_knob, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, refusal, say)
 from ..report.records import ReportError
+from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
 from .fleet import print_summary, summary_of
 from .guard import parse_gain, parse_guard
 from .keep import apply, can_keep, keep, undo
-from .log import log
 from .rules import ALL_NVME
-from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, print_result,
-                    try_mode)
+from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, log,
+                    print_result, try_mode)
 
 FORMAT = 2                      # of what --json prints
 DEFAULT_GUARD = "p99=10%,iops=-2%"
@@ -31,7 +31,6 @@ SHORTEST, LONGEST = 12, 86400   # seconds for a try
 SHORTEST_BLOCK = 0.5            # seconds
 INTERRUPTED = {"try": "; modes are as before",
                "undo": "; the next undo does the rest"}
-MODES = ("always", "never", "seq-small", "adaptive")
 EPILOG = """\
 Exit codes: 0 done, and a try's guard held, or its mode is set already; 1 the
 environment does not allow it; 2 usage; 3 the guard tripped, or with --check a
@@ -83,13 +82,18 @@ def block(text):
     return value
 
 
-def add_disks(parser, wanted="+"):
-    parser.add_argument("disks", nargs="*" if wanted == "+" else wanted,
-                        metavar="DISK", help="such as nvme0n1; for a "
-                        "multipath head, dm or md, the disks below it are set")
-    if wanted == "+":
-        parser.add_argument("--all-nvme", action="store_true",
-                            help="all NVMe disks, hidden paths included")
+def add_disks(verb):
+    verb.add_argument("disks", nargs="*", metavar="DISK", help="such as "
+                      "nvme0n1; for a multipath head, dm or md, the disks "
+                      "below it are set")
+
+
+def add_mode(verb):
+    """And the disks that it is for."""
+    verb.add_argument("mode", choices=MODES)
+    add_disks(verb)
+    verb.add_argument("--all-nvme", action="store_true",
+                      help="all NVMe disks, hidden paths included")
 
 
 def arguments(words):
@@ -101,23 +105,19 @@ def arguments(words):
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     verb = verbs.add_parser("list", help="modes set, in force, and what is "
                             "worth a try")
-    add_disks(verb, "*")
+    add_disks(verb)
     verb.add_argument("--check", action="store_true", help="exit with 3 if a "
                       "mode that is set or kept is not in force")
-    add_json(verb)
     add_try(verbs)
-    verb = verbs.add_parser("keep", help="set a mode, for good")
-    verb.add_argument("mode", choices=MODES)
-    add_disks(verb)
-    add_json(verb)
-    verb = verbs.add_parser("undo", help="put back what keep has changed, and "
-                            "what a killed try has left")
-    add_json(verb)
+    add_mode(verbs.add_parser("keep", help="set a mode, for good"))
+    verbs.add_parser("undo", help="put back what keep has changed, and what a "
+                     "killed try has left")
     verb = verbs.add_parser("summary", help="what list, try or keep said with "
                             "--json on many hosts")
     verb.add_argument("files", nargs="+", metavar="FILE",
                       help="of a host, such as web1.json")
-    add_json(verb)
+    for verb in verbs.choices.values():
+        verb.add_argument("--json", action="store_true", help="print JSON")
     verb = verbs.add_parser("apply", help="for udev: set new paths as kept")
     verb.add_argument("--settle", type=float, default=10, metavar="SEC",
                       help="go on looking for new paths for so long [10]")
@@ -125,10 +125,6 @@ def arguments(words):
     if args.verb in ("try", "keep") and bool(args.disks) == args.all_nvme:
         parser.error(f"name disks, or give --all-nvme ({with_knob()})")
     return args
-
-
-def add_json(verb):
-    verb.add_argument("--json", action="store_true", help="print JSON")
 
 
 class Once(argparse.Action):
@@ -146,8 +142,7 @@ def add_try(verbs):
         "try", help="compare a mode with the one that is set, under the live "
         "load", description=TRY,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    verb.add_argument("mode", choices=MODES)
-    add_disks(verb)
+    add_mode(verb)
     verb.add_argument("--for", dest="seconds", type=seconds, default=600,
                       metavar="TIME", help="how long, such as 90s or 2h [10m]")
     verb.add_argument("--guard", type=parse_guard, action=Once,
@@ -163,7 +158,6 @@ def add_try(verbs):
     verb.add_argument("--keep", action="store_true",
                       help="if the guard held, or MODE is set already, do as "
                       "keep does for these disks, not for idle ones")
-    add_json(verb)
 
 
 def targets(args):

@@ -6,7 +6,6 @@ their head or with a controller, whose events make udev run "plugroll apply".
 At boot it is told of all disks once more, of those in the initrd as well.
 """
 import collections
-import contextlib
 import fnmatch
 import functools
 import os
@@ -14,10 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 from ..core.disks import Disk
-from ..core.journal import Held, locked
+from ..core.journal import locked
 from ..core.system import (EnvironmentProblem, UsageProblem, listing, read,
                            rooted)
 from ..report.records import write_file
@@ -56,22 +54,10 @@ Was = collections.namedtuple("Was", "mode name key value")
 Rules = collections.namedtuple("Rules", "kept was")
 
 
-@contextlib.contextmanager
 def alone(path):
-    """Hold the lock of a file that is read, changed and written; wait for it.
-    """
-    end = time.monotonic() + WAIT_SECONDS
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(locked([os.path.basename(path)],
-                                           "plugroll"))
-                break
-            except Held:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.05)
-        yield
+    """Hold the lock of a file that is read, changed and written; wait for
+    it."""
+    return locked([os.path.basename(path)], "plugroll", WAIT_SECONDS)
 
 
 def identity(disk):
@@ -187,8 +173,7 @@ def mode_before(disk, rules):
 def merge(rules, more):
     """Both; the newer mode for the same disk, but the older one from before.
 
-    Patterns come first: what names a disk wins.
-    """
+    Patterns come first: what names a disk wins."""
     keys = {one[1:] for one in more.kept}
     known = {one[2:] for one in rules.was}
     kept = [one for one in rules.kept if one[1:] not in keys] + more.kept
@@ -232,8 +217,7 @@ def apply_command():
     """What udev is to run.
 
     It waits for paths, which a rule may not do for long: systemd runs it
-    instead, where there is systemd.
-    """
+    instead, where there is systemd."""
     program = [os.path.realpath(sys.argv[0]), "apply"]
     runner = shutil.which("systemd-run")
     if runner and os.path.isdir(rooted("/run/systemd/system")):

@@ -10,23 +10,23 @@ import math
 import os
 import random
 import signal
+import socket
 import sys
 import time
 
 from ..core.journal import (Guard, Held, Journal, locked, read_journal,
                             recover, restore)
-from ..core.policy import effect
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
-                           duration, read, say)
+                           duration, read, rooted, say)
 from ..core.terminal import paint
 from .disklist import FALLBACK, NOMERGES, keeps_nomerges
 from .guard import (LEAST_PAIRS, collapse, guard_text, lacking, outcome,
                     outcome_lines, tripped, undecided)
-from .log import log
 from .meter import (LEAST_IOS, LEAST_TIMES, Meter, NoTracing, busy,
                     remove_instance)
 
 PROGRAM = "plugroll"
+NOTICE = 5 | 3 << 3             # of the log's facility for daemons
 BLOCKS = 60                     # of a try, if they are neither too short
 SHORTEST, LONGEST = 2.0, 10.0   # seconds, nor too long
 LEAST_BASELINE = 5.0            # seconds
@@ -46,10 +46,6 @@ class Tripped(Exception):
 
 class Gone(Exception):
     """A disk has; (its setting, the text)."""
-
-
-def block_seconds(seconds):
-    return min(LONGEST, max(SHORTEST, seconds / BLOCKS))
 
 
 def check_mode(mode, legs):
@@ -73,7 +69,7 @@ def check_room(seconds, block):
 def check_force(mode, legs):
     """What is not in force is not tried, and its guard has not held."""
     for leg in legs:
-        found = effect(leg)
+        found = leg.effect()
         if found.force not in (None, mode):
             raise EnvironmentProblem(
                 f"{mode} cannot be tried on {leg.name}, where {found.force} "
@@ -383,6 +379,15 @@ def print_result(found):
               KINDS.get(found["status"], "warning")))
 
 
+def log(text):
+    """In the system's log, as journalctl -t plugroll shows it; a host without
+    one is none of our business."""
+    line = f"<{NOTICE}>{PROGRAM}[{os.getpid()}]: {text}"
+    with contextlib.suppress(OSError), \
+         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+        connection.sendto(line.encode(), rooted("/dev/log"))
+
+
 def tell_both(text):
     """To the user and to the log."""
     say(text, sys.stderr)
@@ -416,7 +421,8 @@ def try_again(journal, names, problems):
 def try_mode(args, targets):
     """The whole of it; what came of it."""
     legs = [leg for legs in targets.values() for leg in legs]
-    args.block = args.block or block_seconds(args.seconds)
+    args.block = args.block or min(LONGEST, max(SHORTEST,
+                                                args.seconds / BLOCKS))
     check_room(args.seconds, args.block)
     check_mode(args.mode, legs)
     check_counting(targets)

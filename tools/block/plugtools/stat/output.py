@@ -5,7 +5,6 @@ import json
 import sys
 
 from ..core.disks import Disk
-from ..core.policy import effect
 from ..core.terminal import human, paint
 from .figures import QUESTIONS, answers, busy, show
 
@@ -121,11 +120,6 @@ def print_json(**fields):
           flush=True)
 
 
-def policy_of(name):
-    """The mode that is set and in force, and why, for JSON."""
-    return effect(Disk(name))._asdict()
-
-
 class Json:
     """An object per interval and line, and one at the end."""
 
@@ -135,7 +129,7 @@ class Json:
     def interval(self, rows):
         print_json(disks={
             disk: {"counters": diff, "figures": fig, "adaptive": found,
-                   "policy": policy_of(disk)}
+                   "policy": Disk(disk).effect()._asdict()}
             for disk, diff, fig, found in rows
             if fig["requests"] or not self.skip_idle})
 
@@ -146,7 +140,7 @@ class Json:
 
 def policies(names):
     """{disk: Effect}; what has gone meanwhile is left out."""
-    found = {name: effect(Disk(name)) for name in names}
+    found = {name: Disk(name).effect() for name in names}
     return {name: one for name, one in found.items()
             if one.mode and Disk(name).there()}
 
@@ -160,16 +154,14 @@ def print_policies(names, args):
     print(line(POLICY_HEADER, POLICY_WIDTHS))
     for name, one in found.items():
         row = line([name, *(text or "?" for text in one)], POLICY_WIDTHS)
-        print(paint(row, None if one.mode == one.force else "bad"))
+        print(paint(row, "bad" if one.wrong() else None))
     sys.stdout.flush()
 
 
 def check_policies(names):
     """Say which modes are not in force; whether there are any."""
-    bad = {name: one for name, one in policies(names).items()
-           if one.force != one.mode}
-    for name, one in bad.items():
-        print("plugstat: %s: %s is set, but %s is in force: %s" % (
-            name, one.mode, one.force or "it is not known what", one.why),
-              file=sys.stderr)
+    bad = {name: one.wrong() for name, one in policies(names).items()
+           if one.wrong()}
+    for item in bad.items():
+        print("plugstat: %s: %s" % item, file=sys.stderr)
     return bool(bad)

@@ -99,7 +99,8 @@ def watch(names, args, output):
 def export(wanted, path):
     """The counters of some disks or of all, for Prometheus: to a file, or to
     stdout."""
-    names, counted = legs_of(wanted) or prometheus.known_disks(), set()
+    names, counted = legs_of(wanted) or [
+        name for name in disks() if prometheus.is_known(name)], set()
     if not any(map(prometheus.is_known, names)):
         raise without_knob(names) if names else EnvironmentProblem(NO_KNOB)
     try:
@@ -152,28 +153,22 @@ def count(text):
 
 
 def add_forms(parser):
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true",
-                      help="a line of JSON per interval")
-    form.add_argument("--top", action="store_true",
-                      help="a screen that is drawn anew, the busiest disk "
-                      "first; q ends it")
-    form.add_argument("--prometheus", action="store_true",
-                      help="the kernel's counters in its text format: at "
-                      "once, or with an interval at the end")
-    form.add_argument("--textfile", metavar="PATH", type=file_name,
-                      help="the same into a file for node_exporter: once, or "
-                      "with an interval again and again")
-    parser.add_argument("--check", action="store_true",
-                        help="with --policy: exit with 3 if a mode is not in "
-                        "force")
-    parser.add_argument("--policy", action="store_true",
-                        help="only say which mode is set and in force; needs "
-                        "no debugfs")
-    parser.add_argument("--counting", choices=("on", "off"),
-                        help="leave counting on after our end, or stop that; "
-                        "--prometheus and --textfile do not count by "
-                        "themselves")
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--json", action="store_true", help="a line of JSON per interval")
+    add("--top", action="store_true", help="a screen that is drawn anew, the "
+        "busiest disk first; q ends it")
+    add("--prometheus", action="store_true", help="the kernel's counters in "
+        "its text format: at once, or with an interval at the end")
+    add("--textfile", metavar="PATH", type=file_name, help="the same into a "
+        "file for node_exporter: once, or with an interval again and again")
+    add = parser.add_argument
+    add("--check", action="store_true", help="with --policy: exit with 3 if a "
+        "mode is not in force")
+    add("--policy", action="store_true", help="only say which mode is set and "
+        "in force; needs no debugfs")
+    add("--counting", choices=("on", "off"), help="leave counting on after our "
+        "end, or stop that; --prometheus and --textfile do not count by "
+        "themselves")
 
 
 def parser_of():
@@ -181,23 +176,21 @@ def parser_of():
         prog="plugstat", description=__doc__, epilog=LEGEND,
         usage="plugstat [option ...] [DISK ...] [SEC [COUNT]]",
         add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--help", action="help", help="print this")
-    parser.add_argument("-V", "--version", action="version",
-                        version="plugstat " + VERSION)
-    parser.add_argument("-i", dest="interval", type=positive, metavar="SEC",
-                        help="interval [1]")
-    parser.add_argument("-c", dest="count", type=count, metavar="COUNT",
-                        help="intervals [until Ctrl-C; 1 with --prometheus]")
-    parser.add_argument("-t", dest="stamps", action="store_true",
-                        help="print the time with each interval")
-    parser.add_argument("-z", dest="skip_idle", action="store_true",
-                        help="leave out disks without a request")
-    parser.add_argument("-h", "--human", action="store_true",
-                        help="show long numbers as 522k")
+    add = parser.add_argument
+    add("--help", action="help", help="print this")
+    add("-V", "--version", action="version", version="plugstat " + VERSION)
+    add("-i", dest="interval", type=positive, metavar="SEC",
+        help="interval [1]")
+    add("-c", dest="count", type=count, metavar="COUNT",
+        help="intervals [until Ctrl-C; 1 with --prometheus]")
+    add("-t", dest="stamps", action="store_true",
+        help="print the time with each interval")
+    add("-z", dest="skip_idle", action="store_true",
+        help="leave out disks without a request")
+    add("-h", "--human", action="store_true", help="show long numbers as 522k")
     add_forms(parser)
-    parser.add_argument("disks", nargs="*", metavar="DISK",
-                        help="as in /sys/block [all that can be counted]; "
-                        "then SEC and COUNT, as for -i and -c")
+    add("disks", nargs="*", metavar="DISK", help="as in /sys/block [all that "
+        "can be counted]; then SEC and COUNT, as for -i and -c")
     return parser
 
 

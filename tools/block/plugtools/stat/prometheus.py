@@ -9,8 +9,7 @@ do.
 """
 import os
 
-from ..core.disks import Disk, disks
-from ..core.policy import effect
+from ..core.disks import Disk
 from ..core.system import EnvironmentProblem, listing, replace_file
 from .figures import NO_BATCH, REASONS, busy
 from .source import adaptive, debugfs, doorbells, sample_all, switch_of
@@ -36,10 +35,7 @@ BY_REASON = (
      "Times that a plug was refused a batch of tags."),
 )
 
-
-def escape(text):
-    return str(text).replace("\\", r"\\").replace('"', r'\"').replace(
-        "\n", r"\n")
+ESCAPES = str.maketrans({"\\": r"\\", '"': r'\"', "\n": r"\n"})
 
 
 class Page:
@@ -51,8 +47,9 @@ class Page:
     def add(self, name, kind, meaning, value, **labels):
         name = "plugstat_" + name + ("_total" if kind == "counter" else "")
         rows = self.families.setdefault((name, kind, meaning), [])
-        pairs = ",".join(f'{label}="{escape(text)}"'
-                         for label, text in labels.items())
+        pairs = ",".join(
+            f'{label}="{str(text).translate(ESCAPES)}"'
+            for label, text in labels.items())
         rows.append(f"{name}{{{pairs}}} {value}")
 
     def text(self):
@@ -64,7 +61,7 @@ class Page:
 
 
 def add_policy(page, name):
-    mode, force, why = effect(Disk(name))
+    mode, force, why = Disk(name).effect()
     if not mode:
         return
     page.add("policy_info", "gauge", "Always 1; says which mode is set.", 1,
@@ -138,10 +135,6 @@ def exposition(names, counted):
             add_adaptive(page, name)
     add_doorbells(page)
     return page.text()
-
-
-def known_disks():
-    return list(filter(is_known, disks()))
 
 
 def is_known(name):

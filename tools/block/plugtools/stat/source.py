@@ -9,7 +9,6 @@ import sys
 import time
 
 from ..core.disks import Disk, is_disk, nvme_paths
-from ..core.policy import effect
 from ..core.system import EnvironmentProblem, active, read, rooted
 from .figures import learnt
 
@@ -41,10 +40,6 @@ def explain(error):
     if error.errno in (errno.EACCES, errno.EPERM):
         return denied(error.filename)
     return f"{error.filename}: {error.strerror}"
-
-
-def complain(name):
-    print(f"plugstat: {name}: the disk is gone", file=sys.stderr)
 
 
 def counted_disks():
@@ -131,23 +126,28 @@ def sample(name):
     return total
 
 
-def sample_all(names):
-    """{name: sample} of the disks that are there; others leave the list."""
+def each(names, action):
+    """{name: what came of an action} of the disks that are there; others leave
+    the list."""
     found = {}
     for name in names:
         try:
-            found[name] = sample(name)
+            found[name] = action(name)
         except OSError as error:
             if error.errno not in GONE:
                 raise EnvironmentProblem(explain(error)) from error
-            complain(name)
+            print(f"plugstat: {name}: the disk is gone", file=sys.stderr)
     names[:] = found
     return found
 
 
+def sample_all(names):
+    return each(names, sample)
+
+
 def adaptive(name):
     """What "adaptive" does with a disk, or None if it is on another mode."""
-    now = effect(Disk(name))
+    now = Disk(name).effect()
     if now.mode != "adaptive":
         return None
     queues = {}

@@ -12,18 +12,15 @@ import fcntl
 import os
 import sys
 
-from ..core.system import EnvironmentProblem, read, rooted, write
-from .source import GONE, complain, explain, switch_of
-
-PLACE = "/run/plug-policy"
+from ..core.journal import directory, try_lock
+from ..core.system import EnvironmentProblem, read, write
+from .source import GONE, each, explain, switch_of
 
 
 @contextlib.contextmanager
 def alone():
     """Nobody else enters or leaves meanwhile."""
-    place = rooted(PLACE)
-    os.makedirs(place, mode=0o755, exist_ok=True)
-    with open(place + "/counting", "w", encoding="ascii") as file:
+    with open(directory() + "/counting", "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -39,17 +36,13 @@ class Switch:
 
     def open(self):
         """The file that is locked, and tells what to put back."""
-        name = f"{rooted(PLACE)}/counting-{self.name}"
+        name = f"{directory()}/counting-{self.name}"
         self.file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, 0o644),
                               "r+", encoding="ascii")
 
     def last(self):
         """Whether nobody else holds it; if so, nobody can come."""
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return try_lock(self.file)
 
     def before(self):
         """What to put back, or None where nobody has said so."""
@@ -122,28 +115,14 @@ class Switches:
         self.held = []
 
 
-def each(names, action):
-    """The disks on which an action worked; the others have gone."""
-    working = []
-    for name in names:
-        try:
-            action(name)
-            working.append(name)
-        except OSError as error:
-            if error.errno not in GONE:
-                raise EnvironmentProblem(explain(error)) from error
-            complain(name)
-    return working
-
-
 def enable(names, switches):
     """Switch counting on; the disks on which that worked."""
-    return each(names, switches.enter)
+    return list(each(names, switches.enter))
 
 
 def keep(names, on):
-    """Counting on or off beyond our end; the disks on which that worked."""
-    return each(names, lambda name: Switch(name).keep(on))
+    """Counting on or off beyond our end."""
+    each(names, lambda name: Switch(name).keep(on))
 
 
 def counted(name):

@@ -5,7 +5,6 @@ import curses
 import time
 
 from ..core.disks import Disk
-from ..core.policy import effect
 from ..core.system import EnvironmentProblem
 from .figures import delta, figures
 from .output import HEADER, WIDTHS, cells_of, line, now
@@ -21,7 +20,7 @@ def wider(cells, extra):
 
 def force_of(name):
     """(set, in force) as cells: what is set, and yes or why not."""
-    mode, force, why = effect(Disk(name))
+    mode, force, why = Disk(name).effect()
     if not mode:
         return "-", "-"
     return mode, "yes" if force == mode else why
