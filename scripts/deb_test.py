@@ -141,20 +141,7 @@ def boots(report, debs):
         return
     with common.clock(lambda seconds: f"Debian 13: boot and use, {int(seconds)} s"):
         result = use(image, release)
-    found = tap.results(result.lines)
-    for name, status in found:
-        report.take(name, status, "", details(result.lines, name))
-    report.check(result.status == "pass" and found, "the guest",
-                 f"{result.reason}; see {result.log}")
-
-
-def details(lines, name):
-    """What the guest said of a result, which comes before it."""
-    end = next(i for i, line in enumerate(lines) if line.endswith(f" {name}"))
-    start = end
-    while start and lines[start - 1].startswith("# "):
-        start -= 1
-    return "\n".join(line[2:] for line in lines[start:end])
+    report.guest("Debian 13", result)
 
 
 def find(flavour):

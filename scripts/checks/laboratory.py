@@ -92,15 +92,6 @@ def boot_one(name, variant, command, files, how):
         **{"disks": (disk(),), **how})
 
 
-def note(report, name, result):
-    results = tap.results(result.lines)
-    for test, status in results:
-        report.take("%s: %s" % (name, test), status, "see %s" % result.log,
-                    "\n".join(result.lines[-20:]))
-    report.check(result.status == "pass" and results, "%s: guest" % name,
-                 "%s; see %s" % (result.reason, result.log))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--debug", action="store_true",
@@ -113,7 +104,7 @@ def main():
         found = guest.together({name: functools.partial(boot_one, name, *run)
                                 for name, run in runs.items()})
     for name, result in found.items():
-        note(report, name, result)
+        report.guest(name, result)
     report.exit()
 
 

@@ -41,6 +41,20 @@ class Report:
         else:
             self.check(status == "pass", name, details)
 
+    def guest(self, name, result):
+        """What a guest has reported, and how it ended. What it said before a
+        result explains that one."""
+        found, said = results(result.lines), []
+        for line in result.lines:
+            one = parse(line)
+            if one:
+                self.take(f"{name}: {one[0]}", one[1], f"see {result.log}", "\n".join(said))
+                said = []
+            else:
+                said.append(line.removeprefix("# "))
+        self.check(result.status == "pass" and found, f"{name}: guest",
+                   "\n".join([*said[-20:], f"{result.reason}; see {result.log}"]))
+
     @contextlib.contextmanager
     def must(self, what, *errors):
         """For a part without which there is nothing to report: its errors end

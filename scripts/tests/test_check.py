@@ -3,6 +3,7 @@
 is kept and counted of them."""
 import re
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -155,6 +156,18 @@ def test_plain(run, text, status):
     code, _ = run(**{groups.PLAIN: shell(text)})
     assert code == (status == "fail")
     assert [one for _, one in tap.results(run.kept(groups.PLAIN).splitlines())] == [status]
+
+
+def test_guest(capsys):
+    """What it said before a result explains that one; the end is a result."""
+    report, ended = tap.Report(), SimpleNamespace(
+        status="fail", reason="hang", log="x", lines=["# good", "ok 1 a", "# bad", "so", "not ok 2 b",
+                                                      "ok 3 c # SKIP", "# last"])
+    report.guest("g", ended)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "ok 1 g: a", "# bad", "# so", "not ok 2 g: b", "ok 3 g: c # SKIP see x", "# last",
+        "# hang; see x", "not ok 4 g: guest"]
+    assert report.failed == 2
 
 
 # --- what a change can break --------------------------------------------------------
