@@ -34,9 +34,8 @@ def main():
                             formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with common.program("debian_patches.py", kernel.BuildError, OSError):
         shutil.rmtree(OUT, ignore_errors=True)
-        kernel.quiet(["git", "-C", kernel.TREE, "format-patch", "-q", "-N", "--zero-commit",
-                      "--no-signature", "-o", str(PATCHES), "refs/tags/base..refs/heads/series"],
-                     "git format-patch")
+        kernel.git("format-patch", "-q", "-N", "--zero-commit", "--no-signature",
+                   "-o", str(PATCHES), "refs/tags/base..refs/heads/series")
         names = sorted(path.name for path in PATCHES.glob("*.patch"))
         (OUT / "series").write_text("\n# Plug policy\n" + "".join(
             f"{PLACE}/{name}\n" for name in names), encoding="ascii")

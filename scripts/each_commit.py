@@ -38,8 +38,9 @@ from scripts import common
 from scripts import kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment, git,
-                     own_objects)
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment,
+                                    own_objects)
+from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
 OUT = os.path.join(kernel.BUILD, "each-commit")
@@ -55,14 +56,6 @@ CONFIGS = {
 
 # No compiler reads these.
 UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")
-
-
-def go(sha):
-    """Have a commit checked out; untouched files keep their time for make."""
-    if not os.path.isdir(TREE):
-        git("worktree", "prune")
-        git("worktree", "add", "-q", "--detach", TREE, sha)
-    git("checkout", "-q", "-f", "--detach", sha, tree=TREE)
 
 
 # --- compilers ----------------------------------------------------------------
@@ -98,14 +91,14 @@ class Compiler(Config):
             self.series.base, self.text, self.version, self.others))
         if not os.path.exists(path):
             print("each-commit: the base, " + self.out[2:], flush=True)
-            go(self.series.base)
+            kernel.ensure_checkout(TREE, self.series.base)
             common.write_json(path, sorted(self.compile()))
         with open(path, encoding="utf-8") as text:
             return set(json.load(text))
 
     def find(self, sha):
         known = self.base_symbols()
-        go(sha)
+        kernel.ensure_checkout(TREE, sha)
         undefined = self.compile()
         return ["%s: nothing defines %s" % (undefined[name], name)
                 for name in nowhere(sorted(set(undefined) - known),
@@ -177,11 +170,11 @@ def beyond_base(find, series):
     """What find() says of C that the series changes and not of the base's."""
     names = [path for path in series.files
              if path.endswith((".c", ".h")) and not path.startswith("tools/")]
-    go(series.tip)
+    kernel.ensure_checkout(TREE, series.tip)
     lines = list(map(without_numbers, find(names)))
     old = [path for path in names if series.files[path] == "M"]
     if lines and old:
-        go(series.base)
+        kernel.ensure_checkout(TREE, series.base)
         for line in map(without_numbers, find(old)):
             if line in lines:
                 lines.remove(line)
@@ -199,7 +192,7 @@ def get_abi():
 
 def html(series):
     """What sphinx says of our pages, and those that it did not make."""
-    go(series.tip)
+    kernel.ensure_checkout(TREE, series.tip)
     out = os.path.join(TREE, "o-docs")
     shutil.rmtree(out, ignore_errors=True)
     text, code = c_style.run(

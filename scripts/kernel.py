@@ -93,8 +93,7 @@ class BuildError(Exception):
 def add_stack(name):
     """The kernel of a section on no more than its cover names, which `make
     series` has tried."""
-    stacks = quiet(["git", "-C", TREE, "for-each-ref", env.STACKS,
-                    "--format=%(refname:lstrip=2)"], "git").split()
+    stacks = git("for-each-ref", env.STACKS, "--format=%(refname:lstrip=2)").split()
     if name not in stacks:
         raise BuildError(f"no section '{name}'; there are: {' '.join(stacks)}")
     variant = f"stack-{name}"
@@ -172,23 +171,21 @@ def quiet(command, what):
     return done.stdout
 
 
-def head_of(tree, what="HEAD"):
-    return quiet(["git", "-C", tree, "rev-parse", what], "git").strip()
+def git(*args, tree=TREE):
+    """What git prints."""
+    return quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
 def ensure_checkout(tree, what):
-    """Check a commit out beside the patched source; returns it."""
-    head = head_of(TREE, what)
-    name = os.path.basename(tree)
-    if os.path.isdir(tree):
-        if head_of(tree) != head:
-            quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
-                  f"checkout of {name}")
-        return head
-    print(f"{name}: checking out", flush=True)
-    quiet(["git", "-C", TREE, "worktree", "prune"], "git worktree")
-    quiet(["git", "-C", TREE, "worktree", "add", "-q", "--detach", tree, head],
-          f"checkout of {name}")
+    """Check a commit out beside the patched source; returns it. Untouched files keep
+    their time for make."""
+    head = git("rev-parse", what)
+    if not os.path.isdir(tree):
+        print(f"{os.path.basename(tree)}: checking out", flush=True)
+        git("worktree", "prune")
+        git("worktree", "add", "-q", "--detach", tree, head)
+    elif git("rev-parse", "HEAD", tree=tree) != head:
+        git("checkout", "-q", "-f", "--detach", head, tree=tree)
     return head
 
 
@@ -205,9 +202,8 @@ def ensure_baseline(tree):
     stamp = Path(tree, "o-baseline")
     if is_stamped(stamp, wanted):
         return
-    quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
-          "checkout of the base commit")
-    quiet(["git", "-C", tree, "apply", str(patch)], f"git apply {patch}")
+    git("checkout", "-q", "-f", "--detach", head, tree=tree)
+    git("apply", str(patch), tree=tree)
     stamp.write_text(wanted, encoding="ascii")
 
 
@@ -324,9 +320,9 @@ def make_logged(what, path, command, log_name):
 
 def differing(tree, other):
     """Files in which two source trees differ, what nobody committed as well."""
-    head = head_of(tree)
-    return {name for where in (tree, other) for name in quiet(
-        ["git", "-C", where, "diff", "--name-only", head], "git").splitlines()}
+    head = git("rev-parse", "HEAD", tree=tree)
+    return {name for where in (tree, other)
+            for name in git("diff", "--name-only", head, tree=where).splitlines()}
 
 
 def plant_seed(variant):

@@ -120,8 +120,7 @@ class Lint:
 
 def touched_objects():
     """(objects of changed files, objects of new files) of the series."""
-    text = kernel.quiet(["git", "-C", kernel.TREE, "diff", "--name-status",
-                         "base", "series", "--", "*.c", ":!tools"], "git diff")
+    text = kernel.git("diff", "--name-status", "base", "series", "--", "*.c", ":!tools")
     rows = [line.split("\t") for line in text.splitlines()]
     names = {status: [name[:-1] + "o" for kind, name in rows
                       if kind == status] for status in "MA"}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scripts import common, kernel
 from scripts.checks import c_style
+from scripts.kernel import git
 
 # The directories with hooks.
 DIRECTORIES = ["block/", "drivers/nvme/host/", "io_uring/"]
@@ -32,11 +33,6 @@ def alone(name):
     """Two runs would pull the tree from under each other's feet."""
     return common.locked(f"{kernel.BUILD}/.lock-{name}",
                          kernel.BuildError(f"another {name} is running"))
-
-
-def git(*args, tree=kernel.TREE):
-    """What git prints."""
-    return kernel.quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
 class Series:

@@ -161,8 +161,8 @@ def test_plain(run, text, status):
 def test_guest(capsys):
     """What it said before a result explains that one; the end is a result."""
     report, ended = tap.Report(), SimpleNamespace(
-        status="fail", reason="hang", log="x", lines=["# good", "ok 1 a", "# bad", "so", "not ok 2 b",
-                                                      "ok 3 c # SKIP", "# last"])
+        status="fail", reason="hang", log="x", lines=[
+            "# good", "ok 1 a", "# bad", "so", "not ok 2 b", "ok 3 c # SKIP", "# last"])
     report.guest("g", ended)
     assert capsys.readouterr().out.splitlines()[1:] == [
         "ok 1 g: a", "# bad", "# so", "not ok 2 g: b", "ok 3 g: c # SKIP see x", "# last",

@@ -242,7 +242,7 @@ def test_beyond_base(monkeypatch):
     """Only what the base's files do not say as often, and of C alone."""
     said = {"block/a.c block/new.c": ["a.c:3: x", "a.c:4: x", "a.c:5: y"],
             "block/a.c": ["a.c:9: x"]}
-    monkeypatch.setattr(each_commit, "go", lambda sha: None)
+    monkeypatch.setattr(kernel, "ensure_checkout", lambda tree, sha: sha)
     assert each_commit.beyond_base(lambda names: said[" ".join(names)], SERIES) == [
         "a.c: x", "a.c: y"]
 
