@@ -19,7 +19,6 @@ import shutil
 import sys
 from pathlib import Path
 
-from scripts.checks import c_style
 from scripts import common
 from lab.qemu import guest
 from scripts import kernel
@@ -144,7 +143,7 @@ def try_mails(report, mails, checkout, box):
     top = GUEST / "tree"
     remove(top)
     apply(checkout, box, top)
-    text, code = c_style.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
+    text, code = kernel.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
                              *(mail.path for mail in mails)], "shellcheck", cwd=top)
     report.check(not code, "shellcheck, as blktests' make check has it", text)
     for variant in WANTED:

@@ -158,9 +158,9 @@ def cocci(names):
         listed.write("\n".join(scripts))
         listed.seek(0)
         # the script is $0, so the files go before it
-        text, code = c_style.run(
+        text, code = kernel.run(
             ["xargs", "-P", str(os.cpu_count() or 1), "-I", "{}", "sh", "-c",
-             SPATCH, "{}", *names], "each-commit: cocci", TREE, listed)
+             SPATCH, "{}", *names], "each-commit: cocci", cwd=TREE, stdin=listed)
     return [line for line in text.splitlines()
             if re.match(r"\S+:\d+:\d+-\d+: |\S+: exit ", line)] + [
                 "coccinelle: exit %d" % code] * bool(code)
@@ -195,14 +195,13 @@ def html(series):
     kernel.ensure_checkout(TREE, series.tip)
     out = os.path.join(TREE, "o-docs")
     shutil.rmtree(out, ignore_errors=True)
-    text, code = c_style.run(
+    text, code = kernel.run(
         ["make", "-C", TREE, "O=o-docs", "htmldocs", "SPHINXDIRS=block"],
         "each-commit: htmldocs")
     if code:
         return ["make htmldocs failed:\n" + text[-2000:]]
     pages = [name for name in series.files if name.startswith("Documentation/")]
-    text += c_style.run([get_abi(), "validate"], "each-commit: get_abi",
-                        TREE)[0]
+    text += kernel.run([get_abi(), "validate"], "each-commit: get_abi", cwd=TREE)[0]
     lines = [line for line in text.splitlines()
              if any(name in line for name in pages)]
     return lines + [

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -127,7 +126,8 @@ def image(variant):
 
 
 def environment():
-    """Environment for make: cached and repeatable."""
+    """Environment for make: cached and repeatable. Debian's python3 is first, which has
+    what checkpatch and sphinx want."""
     # kbuild is told the processor, where it is not x86
     kept = {name: value for name, value in os.environ.items()
             if name not in ("MAKEFLAGS", "MFLAGS", "KSRC", "ARCH")}
@@ -143,6 +143,7 @@ def environment():
         "KBUILD_BUILD_HOST": "build",
         "KBUILD_BUILD_VERSION": "1",
         "LC_ALL": "C",
+        "PATH": f"/usr/bin:{os.environ['PATH']}",
     }
 
 
@@ -161,14 +162,28 @@ def variant_command(variant, *args):
                         compiler=COMPILERS.get(variant, gcc))
 
 
-def quiet(command, what):
-    """Run a short command, show its output only if it fails."""
-    done = subprocess.run(command, env=environment(), text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        raise BuildError(f"{what} failed:\n{done.stdout[-3000:]}")
-    return done.stdout
+def run(command, what, **how):
+    """Run a command to its end, and say how far it is: (all that it prints, its exit
+    status)."""
+    lines, doing = [], ""
+
+    def take(line):
+        nonlocal doing
+        lines.append(line)
+        if common.STEP.match(line):
+            doing = " ".join(line.split()) + ", "
+
+    with common.clock(lambda seconds: f"{what}: {doing}{int(seconds)} s"):
+        code = common.run(command, take, **{"env": environment(), **how})
+    return "".join(lines), code
+
+
+def quiet(command, what, **how):
+    """The same for what must not fail; its output is shown only if it does."""
+    text, code = run(command, what, **how)
+    if code:
+        raise BuildError(f"{what} failed:\n{text[-3000:]}")
+    return text
 
 
 def git(*args, tree=TREE):

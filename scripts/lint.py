@@ -47,9 +47,9 @@ class Lint:
         scripts = [name for name in self.files
                    if name.endswith(".sh") or "." not in os.path.basename(name)
                    and (ROOT / name).read_bytes().startswith(b"#!/bin/sh")]
-        text, code = c_style.run(
+        text, code = kernel.run(
             ["shellcheck", "-x", "--source-path=SCRIPTDIR", *scripts],
-            "lint: shellcheck") if scripts else ("", 0)
+            "lint: shellcheck", cwd=ROOT) if scripts else ("", 0)
         self.check(scripts, "shellcheck", text, code == 0)
 
     def headers(self):

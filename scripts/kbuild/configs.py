@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 from scripts import common, kernel
-from scripts.checks import c_style
 from scripts.kernel import git
 
 # The directories with hooks.
@@ -98,13 +97,13 @@ class Config:
         self.cc = cc
         self.args = list(args)
         self.others = OBJECTS + objects
-        self.version = c_style.run([cc, "--version"], cc)[0]
+        self.version = kernel.run([cc, "--version"], cc)[0]
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + text
 
     def make(self, *args):
         """Run make here: (what it says, exit status)."""
-        return c_style.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
-                                               compiler=self.cc), self.what)
+        return kernel.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
+                                              compiler=self.cc), self.what)
 
     def must(self, *args):
         """The same, for what must not fail."""

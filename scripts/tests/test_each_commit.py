@@ -56,7 +56,7 @@ def test_without_numbers(line, expected):
 
 def test_run():
     """Text of both streams, and the status."""
-    assert c_style.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
+    assert kernel.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
 
 
 def test_interrupted(tmp_path):
