@@ -10,7 +10,6 @@ patches: build/debian-patches/ has
 debian/bin/test-patches takes the patches as its arguments; "make series
 ONTO=<dir>" tries them on an unpacked source package.
 """
-import argparse
 import shutil
 from pathlib import Path
 
@@ -30,8 +29,7 @@ def options():
 
 
 def main():
-    argparse.ArgumentParser("debian_patches.py", description=__doc__,
-                            formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    common.no_arguments(__doc__)
     with common.program("debian_patches.py", kernel.BuildError, OSError):
         shutil.rmtree(OUT, ignore_errors=True)
         kernel.git("format-patch", "-q", "-N", "--zero-commit", "--no-signature",
