@@ -89,15 +89,14 @@ def source(test):
     return Path(kernel.SELFTESTS, test).read_text(encoding="ascii").replace("\\\n", " ")
 
 
-def fit(tests, uml):
+def fit(tests, uml, rest=False):
     """Those that can run in a kernel that is a process, or else those of which it
-    would leave something out."""
+    would leave something out; rest: the former without the latter."""
     fitting = [test for test in tests if not NOT_IN_UML.search(source(test))]
-    if uml:
-        return fitting
-    return [test for test in tests
-            if test not in fitting or test in IN_BOTH
-            or LEFT_OUT.search(source(test))]
+    others = [test for test in tests if test not in fitting or LEFT_OUT.search(source(test))]
+    if rest:
+        return [test for test in fitting if test not in others]
+    return fitting if uml else [test for test in tests if test in (*others, *IN_BOTH)]
 
 
 def help_text():
@@ -235,6 +234,8 @@ def main():
     kernels.add_argument("--not-uml", action="store_true",
                          help="only the tests of which --uml leaves something "
                          "out, for want of NVMe, a second CPU or the profiler")
+    parser.add_argument("--rest", action="store_true", help="with --uml: only the tests "
+                        "that show as much there as with --not-uml, or more")
     kernels.add_argument("--section", help="its tests and its kernel, with no "
                          "more of the series than its cover names")
     parser.add_argument("--shell", action="store_true", help="just a prompt")
@@ -253,7 +254,7 @@ def main():
             install(kernel.TREE if args.base else
                     kernel.VARIANTS[variant][0], out), args.tests)
         if (args.uml or args.not_uml) and not args.tests:
-            tests = fit(tests, args.uml)
+            tests = fit(tests, args.uml, args.rest)
         if variant == kernel.UML or args.section:
             kernel.build(variant)
         if args.shell:

@@ -30,8 +30,10 @@ def test_all_run():
     """In a process, or in a guest, or, of those that take NVMe if there is some, in
     both."""
     names = [f"{name}.sh" for name in list(selftest.help_text())[::2]]
-    uml, guest = (set(selftest.fit(names, of)) for of in (True, False))
-    assert uml | guest == set(names)
+    uml, guest, rest = (set(selftest.fit(names, *of)) for of in (
+        (True,), (False,), (True, True)))
+    assert uml | guest == rest | guest == set(names) and rest < uml
+    assert rest & guest == set(selftest.IN_BOTH) and "modes.sh" not in rest
     assert "knob_values.sh" in uml - guest and "modes.sh" in uml & guest
     assert {"verify.sh", "unused_requests.sh"} <= guest - uml
 
