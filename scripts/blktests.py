@@ -11,12 +11,9 @@ on null_blk. On the patched kernel all must pass, on the unpatched one all must
 fail.
 """
 import argparse
-import contextlib
-import io
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from scripts import common
@@ -122,7 +119,7 @@ def judge(report, variant, mail, found, top):
     wanted = WANTED[variant]
     if verdict == wanted == "failed":
         for line in unexpected(top / f"{mail.path}.out", details):
-            say(f"# {line}")
+            report.say(f"# {line}")
     report.check(verdict == wanted, f"{variant}: {mail.path} {mail.name}: {WORDS[wanted]}",
                  "\n".join([f"{verdict}, wanted: {wanted}", *details]))
 
@@ -151,23 +148,13 @@ def try_mails(report, mails, checkout, box):
         judge_all(report, variant, mails, top)
 
 
-class Both(io.StringIO):
-    """Keeps what is printed."""
-
-    def write(self, text):
-        sys.__stdout__.write(text)
-        sys.__stdout__.flush()
-        return super().write(text)
-
-
 def try_and_record(*args):
-    with contextlib.redirect_stdout(Both()) as said:
-        try:
-            report = tap.Report()
-            try_mails(report, *args)
-            report.exit()
-        finally:
-            write(RECORD, tap.document(said.getvalue().splitlines()))
+    report = tap.Report()
+    try:
+        try_mails(report, *args)
+    finally:
+        write(RECORD, tap.document(report.said))
+    report.exit()
 
 
 def main():

@@ -24,6 +24,7 @@ and nothing of the last commit alone. Left out: checkpatch, sparse and W=1, whic
 matrix` have.
 """
 import argparse
+import collections
 import functools
 import json
 import os
@@ -32,6 +33,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 from scripts.checks import c_style, tap, touches
 from scripts import common
@@ -87,14 +89,13 @@ class Compiler(Config):
 
     def base_symbols(self):
         """What nothing of this defines at the base, either."""
-        path = os.path.join(OUT, "base-%s.json" % digest(
+        path = Path(OUT, "base-%s.json" % digest(
             self.series.base, self.text, self.version, self.others))
-        if not os.path.exists(path):
+        if not path.exists():
             print("each-commit: the base, " + self.out[2:], flush=True)
             kernel.ensure_checkout(TREE, self.series.base)
-            common.write_json(path, sorted(self.compile()))
-        with open(path, encoding="utf-8") as text:
-            return set(json.load(text))
+            common.write_json(str(path), sorted(self.compile()))
+        return set(json.loads(path.read_text(encoding="utf-8")))
 
     def find(self, sha):
         known = self.base_symbols()
@@ -145,15 +146,10 @@ def doc(names):
 def cocci(names):
     """What the semantic patches that can report say of files, but for those
     that need an OCaml compiler."""
-    scripts = []
-    for name in git("ls-files", "scripts/coccinelle", tree=TREE).split():
-        if not name.endswith(".cocci"):
-            continue
-        with open(os.path.join(TREE, name), encoding="utf-8") as text:
-            script = text.read()
-        if re.search(r"^virtual\s+report", script, re.M) \
-                and ":ocaml" not in script:
-            scripts.append(name)
+    texts = {name: Path(TREE, name).read_text(encoding="utf-8") for name in git(
+        "ls-files", "scripts/coccinelle/*/*.cocci", tree=TREE).split()}
+    scripts = [name for name, text in texts.items()
+               if re.search(r"^virtual\s+report", text, re.M) and ":ocaml" not in text]
     with tempfile.TemporaryFile("w+") as listed:
         listed.write("\n".join(scripts))
         listed.seek(0)
@@ -171,29 +167,26 @@ def beyond_base(find, series):
     names = [path for path in series.files
              if path.endswith((".c", ".h")) and not path.startswith("tools/")]
     kernel.ensure_checkout(TREE, series.tip)
-    lines = list(map(without_numbers, find(names)))
+    lines = collections.Counter(map(without_numbers, find(names)))
     old = [path for path in names if series.files[path] == "M"]
     if lines and old:
         kernel.ensure_checkout(TREE, series.base)
-        for line in map(without_numbers, find(old)):
-            if line in lines:
-                lines.remove(line)
-    return lines
+        lines -= collections.Counter(map(without_numbers, find(old)))
+    return list(lines.elements())
 
 
 def get_abi():
     """The program that reads Documentation/ABI: 6.12 has it in Perl."""
-    for name in (("tools", "docs", "get_abi.py"), ("scripts", "get_abi.pl")):
-        path = os.path.join(TREE, *name)
-        if os.path.exists(path):
+    for path in Path(TREE, "tools/docs", "get_abi.py"), Path(TREE, "scripts", "get_abi.pl"):
+        if path.exists():
             return path
-    raise kernel.BuildError("no get_abi in " + TREE)
+    raise kernel.BuildError(f"no get_abi in {TREE}")
 
 
 def html(series):
     """What sphinx says of our pages, and those that it did not make."""
     kernel.ensure_checkout(TREE, series.tip)
-    out = os.path.join(TREE, "o-docs")
+    out = Path(TREE, "o-docs")
     shutil.rmtree(out, ignore_errors=True)
     text, code = kernel.run(
         ["make", "-C", TREE, "O=o-docs", "htmldocs", "SPHINXDIRS=block"],
@@ -204,11 +197,9 @@ def html(series):
     text += kernel.run([get_abi(), "validate"], "each-commit: get_abi", cwd=TREE)[0]
     lines = [line for line in text.splitlines()
              if any(name in line for name in pages)]
-    return lines + [
-        name + ": no page was made of it" for name in pages
-        if name.endswith(".rst") and not os.path.exists(os.path.join(
-            out, "Documentation/output", name[len("Documentation/"):-3]
-            + "html"))]
+    made = out / "Documentation/output"
+    return lines + [f"{name}: no page was made of it" for name in pages if name.endswith(".rst")
+                    and not (made / Path(*Path(name).parts[1:]).with_suffix(".html")).exists()]
 
 
 # --- the run ------------------------------------------------------------------
@@ -278,8 +269,7 @@ def key(series, sha, check, *more):
 
 def known():
     try:
-        with open(PROVEN, encoding="utf-8") as text:
-            return json.load(text)
+        return json.loads(Path(PROVEN).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 

@@ -386,24 +386,23 @@ def module_source(source, where):
     return f"M={where}"
 
 
+def module(variant, name, source, *options):
+    """Build a module for a kernel built already; the path of the .ko file."""
+    where = f"{output(variant)}/{name}"
+    with common.locked(f"{BUILD}/.lock-{name}"):
+        quiet(variant_command(variant, module_source(source, where), *options, "modules"),
+              f"{name} for the {variant} kernel")
+    return f"{where}/{name}.ko"
+
+
 def model(variant):
-    """Build the model SSD for a kernel built already; the .ko files."""
-    where = f"{output(variant)}/model"
-    with common.locked(f"{BUILD}/.lock-model"):
-        quiet(variant_command(variant, module_source(MODEL, where), "modules"),
-              f"ssd_model for the {variant} kernel")
-    return [f"{where}/ssd_model.ko"]
+    """The model SSD, the .ko files."""
+    return [module(variant, "ssd_model", MODEL)]
 
 
 def xfs(variant):
-    """Build XFS as a module, for a kernel built already, none of which has it:
-    it would be a quarter of each.  The path of the .ko file."""
-    where, what = f"{output(variant)}/xfs", f"XFS for the {variant} kernel"
-    with common.locked(f"{BUILD}/.lock-xfs"), common.clock(lambda s: f"{what}, {int(s)} s"):
-        source = f"{VARIANTS[variant][0]}/fs/xfs"
-        quiet(variant_command(variant, module_source(source, where), "CONFIG_XFS_FS=m",
-                              "modules"), what)
-    return f"{where}/xfs.ko"
+    """None of the kernels has it: it would be a quarter of each."""
+    return module(variant, "xfs", f"{VARIANTS[variant][0]}/fs/xfs", "CONFIG_XFS_FS=m")
 
 
 def main():

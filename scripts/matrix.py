@@ -15,10 +15,10 @@ import argparse
 import os
 import sys
 import time
+from pathlib import Path
 
+from scripts import common, kernel
 from scripts.checks import c_style, tap
-from scripts import common
-from scripts import kernel
 from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment,
                                     own_objects)
 
@@ -110,9 +110,7 @@ class Row:
         config.wipe()
         targets = config.targets(self.tests) + (["vmlinux"] if link else [])
         text, code = config.make("-k", "W=1", *targets)
-        with open(os.path.join(OUT, self.name + what.strip() + ".log"), "w",
-                  encoding="utf-8") as log:
-            log.write(text)
+        Path(OUT, f"{self.name}{what.strip()}.log").write_text(text, encoding="utf-8")
         if not what:
             self.undefined, self.defined = config.symbols()
         return c_style.findings(text), text[-2000:] if code else ""
