@@ -10,7 +10,7 @@
 # requests are no gain: the time for an I/O is.
 
 . "${0%/*}/lib.sh"
-. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/measure_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 IOS=100000
@@ -39,11 +39,9 @@ steady_load()
 # load_of DISK LOAD: sets REQUESTS for 1000 I/Os
 load_of()
 {
-	REQUESTS=$(requests_of "$1")
-	MERGES=$(merges_of "$1")
+	counters_before "$1"
 	"$2" "$1" || { failed "$2 failed"; return 1; }
-	REQUESTS=$(($(requests_of "$1") - REQUESTS))
-	MERGES=$(($(merges_of "$1") - MERGES))
+	counters_after "$1"
 	expect_count "I/Os" $((REQUESTS + MERGES)) $((IOS * 9 / 10)) \
 		$((IOS * 11 / 10))
 	REQUESTS=$((1000 * REQUESTS / (REQUESTS + MERGES)))
