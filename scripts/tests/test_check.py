@@ -25,11 +25,11 @@ FILES = {
 
 
 class Repository:
-    """One of a few files, with groups of its own."""
+    """One of a few files, {name: text}"""
 
-    def __init__(self, top):
+    def __init__(self, top, files):
         self.top = top
-        for name, text in FILES.items():
+        for name, text in files.items():
             self.write(name, text)
         self.git("init", "-q", "-b", "main")
         self.commit("first")
@@ -53,7 +53,8 @@ class Repository:
 
 @pytest.fixture(name="repo")
 def repository(tmp_path, monkeypatch):
-    repo = Repository(tmp_path / "repo")
+    """With groups of its own"""
+    repo = Repository(tmp_path / "repo", FILES)
     monkeypatch.setattr(touches, "ROOT", repo.top)
     monkeypatch.setattr(check.kernel, "ROOT", str(repo.top))
     monkeypatch.setattr(check, "OUT", tmp_path / "out")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each_commit.py and matrix.py conclude from what tools print."""
-import subprocess
 import time
 from types import SimpleNamespace
 
@@ -9,6 +8,7 @@ import pytest
 from scripts import common, each_commit, kernel, matrix
 from scripts.checks import c_style, touches
 from scripts.kbuild import configs
+from scripts.tests.test_check import Repository
 
 GCC = """  CC      block/blk-mq.o
 ../block/blk-mq.c: In function 'f':
@@ -211,25 +211,15 @@ LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.
 def test_changed_commits(tmp_path, monkeypatch, files, commits):
     """The sections of mails that changed, commits at another place, and those
     that bring a file that changed."""
-    def write(texts):
-        for name, text in texts.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text, encoding="utf-8")
-
-    def git(*args):
-        subprocess.run(["git", "-c", "user.name=d", "-c", "user.email=d@example.invalid",
-                        "-C", tmp_path, *args], check=True, stdout=subprocess.DEVNULL)
-
     monkeypatch.setattr(touches, "ROOT", tmp_path)
     monkeypatch.setattr(each_commit, "env", SimpleNamespace(
         BASE="7.3", FIRST="7.3", ROOT=tmp_path, PATCHES=tmp_path / "patches/7.3",
         shown=lambda path: str(path.relative_to(tmp_path))))
-    write({"block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
-           **{f"patches/7.3/{name}.patch": name for name in "1-one 2-two 3-three 4-four".split()}})
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-q", "-m", "first")
-    write(files)
+    repo = Repository(tmp_path, {
+        "block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
+        **{f"patches/7.3/{name}.patch": name for name in "1-one 2-two 3-three 4-four".split()}})
+    for name, text in files.items():
+        repo.write(name, text)
     touches.files.cache_clear()
     try:
         assert each_commit.changed_commits(
