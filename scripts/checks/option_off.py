@@ -12,6 +12,7 @@ unpatched kernel's objects differ.
 import filecmp
 import os
 import re
+import subprocess
 import tempfile
 
 from scripts import common, kernel
@@ -30,8 +31,8 @@ def objects(top, directory):
 
 def printed(*command):
     """What a tool of binutils prints, but for the line with the file's name."""
-    return [line for line in kernel.quiet(command, command[0]).splitlines()
-            if "file format" not in line]
+    text = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return [line for line in text.splitlines() if "file format" not in line]
 
 
 def functions(path):
