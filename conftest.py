@@ -43,7 +43,7 @@ class Tap:
             self.take(report, "fail", report.longreprtext)
 
     def pytest_sessionfinish(self):
-        print(f"1..{self.report.number}", flush=True)
+        self.report.say(f"1..{self.report.number}")
 
 
 def pytest_addoption(parser):

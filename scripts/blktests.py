@@ -11,15 +11,11 @@ on null_blk. On the patched kernel all must pass, on the unpatched one all must
 fail.
 """
 import argparse
-import contextlib
-import io
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
-from scripts.checks import c_style
 from scripts import common
 from lab.qemu import guest
 from scripts import kernel
@@ -123,7 +119,7 @@ def judge(report, variant, mail, found, top):
     wanted = WANTED[variant]
     if verdict == wanted == "failed":
         for line in unexpected(top / f"{mail.path}.out", details):
-            say(f"# {line}")
+            report.say(f"# {line}")
     report.check(verdict == wanted, f"{variant}: {mail.path} {mail.name}: {WORDS[wanted]}",
                  "\n".join([f"{verdict}, wanted: {wanted}", *details]))
 
@@ -144,7 +140,7 @@ def try_mails(report, mails, checkout, box):
     top = GUEST / "tree"
     remove(top)
     apply(checkout, box, top)
-    text, code = c_style.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
+    text, code = kernel.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
                              *(mail.path for mail in mails)], "shellcheck", cwd=top)
     report.check(not code, "shellcheck, as blktests' make check has it", text)
     for variant in WANTED:
@@ -152,23 +148,13 @@ def try_mails(report, mails, checkout, box):
         judge_all(report, variant, mails, top)
 
 
-class Both(io.StringIO):
-    """Keeps what is printed."""
-
-    def write(self, text):
-        sys.__stdout__.write(text)
-        sys.__stdout__.flush()
-        return super().write(text)
-
-
 def try_and_record(*args):
-    with contextlib.redirect_stdout(Both()) as said:
-        try:
-            report = tap.Report()
-            try_mails(report, *args)
-            report.exit()
-        finally:
-            write(RECORD, tap.document(said.getvalue().splitlines()))
+    report = tap.Report()
+    try:
+        try_mails(report, *args)
+    finally:
+        write(RECORD, tap.document(report.said))
+    report.exit()
 
 
 def main():

@@ -116,14 +116,11 @@ def fill_in(chosen, since, changed, fresh):
 
 def key(group):
     """Names what a group's result depends on; None where that is not known."""
-    tree = env.TOP / ("" if group.kver == env.FIRST else group.kver) \
-        / f"linux-{group.kver}"
-    base = subprocess.run(["git", "-C", tree, "rev-parse", "base^{tree}"],
-                          check=False, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL).stdout
     if not touches.machine():
         return None
-    return groups.touches(group).key(group.command, group.kver, base)
+    tree = env.TOP / ("" if group.kver == env.FIRST else group.kver) / f"linux-{group.kver}"
+    return groups.touches(group).key(group.command, group.kver, touches.git(
+        "rev-parse", "base^{tree}", top=tree))
 
 
 def passed(name):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What many scripts do: say every ten seconds how far they are, run a command
 that ends with them, keep others out, write a file as a whole, end in words."""
+import argparse
 import contextlib
 import fcntl
 import json
@@ -93,6 +94,12 @@ def description(path):
         found = re.search(r"^# Description: (.*(?:\n# .+)*)", script.read(),
                           re.M)
     return found[1].replace("\n# ", " ") if found else "(it does not say)"
+
+
+def no_arguments(about):
+    """For a program that takes none, but says what it does (--help)."""
+    argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawTextHelpFormatter).parse_args()
 
 
 @contextlib.contextmanager

@@ -46,14 +46,6 @@ umount /mnt
 """
 
 
-def slow(command, what, **how):
-    """Run what takes a while; its output is shown only if it fails."""
-    lines = []
-    with common.clock(lambda seconds: f"{what}: {int(seconds)} s"):
-        if common.run(command, lines.append, **how):
-            raise kernel.BuildError(f"{what} failed:\n{''.join(lines[-30:])}")
-
-
 def debian():
     """The root file system of a Debian 13; made once."""
     image, stamp = CACHE / "root.ext4", CACHE / "root.ext4.inputs"
@@ -63,12 +55,12 @@ def debian():
             return image
         shutil.rmtree(CACHE, ignore_errors=True)
         CACHE.mkdir(parents=True)
-        slow(["mmdebstrap", "--variant=minbase", f"--include={INCLUDE}",
-              "--customize-hook=echo guest >\"$1/etc/hostname\"",
-              "--customize-hook=rm -f \"$1/etc/resolv.conf\"",
-              SUITE, f"{CACHE}/root.tar", MIRROR], f"mmdebstrap {SUITE}")
-        slow(["fakeroot", "sh", "-c", MAKE_ROOT], "file system", cwd=CACHE,
-             env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"})
+        kernel.quiet(["mmdebstrap", "--variant=minbase", f"--include={INCLUDE}",
+                      "--customize-hook=echo guest >\"$1/etc/hostname\"",
+                      "--customize-hook=rm -f \"$1/etc/resolv.conf\"",
+                      SUITE, f"{CACHE}/root.tar", MIRROR], f"mmdebstrap {SUITE}")
+        kernel.quiet(["fakeroot", "sh", "-c", MAKE_ROOT], "file system", cwd=CACHE,
+                     env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"})
         stamp.write_text(wanted, encoding="ascii")
     return image
 
@@ -141,20 +133,7 @@ def boots(report, debs):
         return
     with common.clock(lambda seconds: f"Debian 13: boot and use, {int(seconds)} s"):
         result = use(image, release)
-    found = tap.results(result.lines)
-    for name, status in found:
-        report.take(name, status, "", details(result.lines, name))
-    report.check(result.status == "pass" and found, "the guest",
-                 f"{result.reason}; see {result.log}")
-
-
-def details(lines, name):
-    """What the guest said of a result, which comes before it."""
-    end = next(i for i, line in enumerate(lines) if line.endswith(f" {name}"))
-    start = end
-    while start and lines[start - 1].startswith("# "):
-        start -= 1
-    return "\n".join(line[2:] for line in lines[start:end])
+    report.guest("Debian 13", result)
 
 
 def find(flavour):

@@ -10,7 +10,6 @@ patches: build/debian-patches/ has
 debian/bin/test-patches takes the patches as its arguments; "make series
 ONTO=<dir>" tries them on an unpacked source package.
 """
-import argparse
 import shutil
 from pathlib import Path
 
@@ -30,13 +29,11 @@ def options():
 
 
 def main():
-    argparse.ArgumentParser("debian_patches.py", description=__doc__,
-                            formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    common.no_arguments(__doc__)
     with common.program("debian_patches.py", kernel.BuildError, OSError):
         shutil.rmtree(OUT, ignore_errors=True)
-        kernel.quiet(["git", "-C", kernel.TREE, "format-patch", "-q", "-N", "--zero-commit",
-                      "--no-signature", "-o", str(PATCHES), "refs/tags/base..refs/heads/series"],
-                     "git format-patch")
+        kernel.git("format-patch", "-q", "-N", "--zero-commit", "--no-signature",
+                   "-o", str(PATCHES), "refs/tags/base..refs/heads/series")
         names = sorted(path.name for path in PATCHES.glob("*.patch"))
         (OUT / "series").write_text("\n# Plug policy\n" + "".join(
             f"{PLACE}/{name}\n" for name in names), encoding="ascii")

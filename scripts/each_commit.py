@@ -24,6 +24,7 @@ and nothing of the last commit alone. Left out: checkpatch, sparse and W=1, whic
 matrix` have.
 """
 import argparse
+import collections
 import functools
 import json
 import os
@@ -32,14 +33,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 from scripts.checks import c_style, tap, touches
 from scripts import common
 from scripts import kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment, git,
-                     own_objects)
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment,
+                                    own_objects)
+from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
 OUT = os.path.join(kernel.BUILD, "each-commit")
@@ -55,14 +58,6 @@ CONFIGS = {
 
 # No compiler reads these.
 UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")
-
-
-def go(sha):
-    """Have a commit checked out; untouched files keep their time for make."""
-    if not os.path.isdir(TREE):
-        git("worktree", "prune")
-        git("worktree", "add", "-q", "--detach", TREE, sha)
-    git("checkout", "-q", "-f", "--detach", sha, tree=TREE)
 
 
 # --- compilers ----------------------------------------------------------------
@@ -94,18 +89,17 @@ class Compiler(Config):
 
     def base_symbols(self):
         """What nothing of this defines at the base, either."""
-        path = os.path.join(OUT, "base-%s.json" % digest(
+        path = Path(OUT, "base-%s.json" % digest(
             self.series.base, self.text, self.version, self.others))
-        if not os.path.exists(path):
+        if not path.exists():
             print("each-commit: the base, " + self.out[2:], flush=True)
-            go(self.series.base)
-            common.write_json(path, sorted(self.compile()))
-        with open(path, encoding="utf-8") as text:
-            return set(json.load(text))
+            kernel.ensure_checkout(TREE, self.series.base)
+            common.write_json(str(path), sorted(self.compile()))
+        return set(json.loads(path.read_text(encoding="utf-8")))
 
     def find(self, sha):
         known = self.base_symbols()
-        go(sha)
+        kernel.ensure_checkout(TREE, sha)
         undefined = self.compile()
         return ["%s: nothing defines %s" % (undefined[name], name)
                 for name in nowhere(sorted(set(undefined) - known),
@@ -152,22 +146,17 @@ def doc(names):
 def cocci(names):
     """What the semantic patches that can report say of files, but for those
     that need an OCaml compiler."""
-    scripts = []
-    for name in git("ls-files", "scripts/coccinelle", tree=TREE).split():
-        if not name.endswith(".cocci"):
-            continue
-        with open(os.path.join(TREE, name), encoding="utf-8") as text:
-            script = text.read()
-        if re.search(r"^virtual\s+report", script, re.M) \
-                and ":ocaml" not in script:
-            scripts.append(name)
+    texts = {name: Path(TREE, name).read_text(encoding="utf-8") for name in git(
+        "ls-files", "scripts/coccinelle/*/*.cocci", tree=TREE).split()}
+    scripts = [name for name, text in texts.items()
+               if re.search(r"^virtual\s+report", text, re.M) and ":ocaml" not in text]
     with tempfile.TemporaryFile("w+") as listed:
         listed.write("\n".join(scripts))
         listed.seek(0)
         # the script is $0, so the files go before it
-        text, code = c_style.run(
+        text, code = kernel.run(
             ["xargs", "-P", str(os.cpu_count() or 1), "-I", "{}", "sh", "-c",
-             SPATCH, "{}", *names], "each-commit: cocci", TREE, listed)
+             SPATCH, "{}", *names], "each-commit: cocci", cwd=TREE, stdin=listed)
     return [line for line in text.splitlines()
             if re.match(r"\S+:\d+:\d+-\d+: |\S+: exit ", line)] + [
                 "coccinelle: exit %d" % code] * bool(code)
@@ -177,46 +166,40 @@ def beyond_base(find, series):
     """What find() says of C that the series changes and not of the base's."""
     names = [path for path in series.files
              if path.endswith((".c", ".h")) and not path.startswith("tools/")]
-    go(series.tip)
-    lines = list(map(without_numbers, find(names)))
+    kernel.ensure_checkout(TREE, series.tip)
+    lines = collections.Counter(map(without_numbers, find(names)))
     old = [path for path in names if series.files[path] == "M"]
     if lines and old:
-        go(series.base)
-        for line in map(without_numbers, find(old)):
-            if line in lines:
-                lines.remove(line)
-    return lines
+        kernel.ensure_checkout(TREE, series.base)
+        lines -= collections.Counter(map(without_numbers, find(old)))
+    return list(lines.elements())
 
 
 def get_abi():
     """The program that reads Documentation/ABI: 6.12 has it in Perl."""
-    for name in (("tools", "docs", "get_abi.py"), ("scripts", "get_abi.pl")):
-        path = os.path.join(TREE, *name)
-        if os.path.exists(path):
+    for path in Path(TREE, "tools/docs", "get_abi.py"), Path(TREE, "scripts", "get_abi.pl"):
+        if path.exists():
             return path
-    raise kernel.BuildError("no get_abi in " + TREE)
+    raise kernel.BuildError(f"no get_abi in {TREE}")
 
 
 def html(series):
     """What sphinx says of our pages, and those that it did not make."""
-    go(series.tip)
-    out = os.path.join(TREE, "o-docs")
+    kernel.ensure_checkout(TREE, series.tip)
+    out = Path(TREE, "o-docs")
     shutil.rmtree(out, ignore_errors=True)
-    text, code = c_style.run(
+    text, code = kernel.run(
         ["make", "-C", TREE, "O=o-docs", "htmldocs", "SPHINXDIRS=block"],
         "each-commit: htmldocs")
     if code:
         return ["make htmldocs failed:\n" + text[-2000:]]
     pages = [name for name in series.files if name.startswith("Documentation/")]
-    text += c_style.run([get_abi(), "validate"], "each-commit: get_abi",
-                        TREE)[0]
+    text += kernel.run([get_abi(), "validate"], "each-commit: get_abi", cwd=TREE)[0]
     lines = [line for line in text.splitlines()
              if any(name in line for name in pages)]
-    return lines + [
-        name + ": no page was made of it" for name in pages
-        if name.endswith(".rst") and not os.path.exists(os.path.join(
-            out, "Documentation/output", name[len("Documentation/"):-3]
-            + "html"))]
+    made = out / "Documentation/output"
+    return lines + [f"{name}: no page was made of it" for name in pages if name.endswith(".rst")
+                    and not (made / Path(*Path(name).parts[1:]).with_suffix(".html")).exists()]
 
 
 # --- the run ------------------------------------------------------------------
@@ -286,8 +269,7 @@ def key(series, sha, check, *more):
 
 def known():
     try:
-        with open(PROVEN, encoding="utf-8") as text:
-            return json.load(text)
+        return json.loads(Path(PROVEN).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -93,8 +92,7 @@ class BuildError(Exception):
 def add_stack(name):
     """The kernel of a section on no more than its cover names, which `make
     series` has tried."""
-    stacks = quiet(["git", "-C", TREE, "for-each-ref", env.STACKS,
-                    "--format=%(refname:lstrip=2)"], "git").split()
+    stacks = git("for-each-ref", env.STACKS, "--format=%(refname:lstrip=2)").split()
     if name not in stacks:
         raise BuildError(f"no section '{name}'; there are: {' '.join(stacks)}")
     variant = f"stack-{name}"
@@ -128,7 +126,8 @@ def image(variant):
 
 
 def environment():
-    """Environment for make: cached and repeatable."""
+    """Environment for make: cached and repeatable. Debian's python3 is first, which has
+    what checkpatch and sphinx want."""
     # kbuild is told the processor, where it is not x86
     kept = {name: value for name, value in os.environ.items()
             if name not in ("MAKEFLAGS", "MFLAGS", "KSRC", "ARCH")}
@@ -144,6 +143,7 @@ def environment():
         "KBUILD_BUILD_HOST": "build",
         "KBUILD_BUILD_VERSION": "1",
         "LC_ALL": "C",
+        "PATH": f"/usr/bin:{os.environ['PATH']}",
     }
 
 
@@ -162,33 +162,45 @@ def variant_command(variant, *args):
                         compiler=COMPILERS.get(variant, gcc))
 
 
-def quiet(command, what):
-    """Run a short command, show its output only if it fails."""
-    done = subprocess.run(command, env=environment(), text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        raise BuildError(f"{what} failed:\n{done.stdout[-3000:]}")
-    return done.stdout
+def run(command, what, **how):
+    """Run a command to its end, and say how far it is: (all that it prints, its exit
+    status)."""
+    lines, doing = [], ""
+
+    def take(line):
+        nonlocal doing
+        lines.append(line)
+        if common.STEP.match(line):
+            doing = " ".join(line.split()) + ", "
+
+    with common.clock(lambda seconds: f"{what}: {doing}{int(seconds)} s"):
+        code = common.run(command, take, **{"env": environment(), **how})
+    return "".join(lines), code
 
 
-def head_of(tree, what="HEAD"):
-    return quiet(["git", "-C", tree, "rev-parse", what], "git").strip()
+def quiet(command, what, **how):
+    """The same for what must not fail; its output is shown only if it does."""
+    text, code = run(command, what, **how)
+    if code:
+        raise BuildError(f"{what} failed:\n{text[-3000:]}")
+    return text
+
+
+def git(*args, tree=TREE):
+    """What git prints."""
+    return quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
 def ensure_checkout(tree, what):
-    """Check a commit out beside the patched source; returns it."""
-    head = head_of(TREE, what)
-    name = os.path.basename(tree)
-    if os.path.isdir(tree):
-        if head_of(tree) != head:
-            quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
-                  f"checkout of {name}")
-        return head
-    print(f"{name}: checking out", flush=True)
-    quiet(["git", "-C", TREE, "worktree", "prune"], "git worktree")
-    quiet(["git", "-C", TREE, "worktree", "add", "-q", "--detach", tree, head],
-          f"checkout of {name}")
+    """Check a commit out beside the patched source; returns it. Untouched files keep
+    their time for make."""
+    head = git("rev-parse", what)
+    if not os.path.isdir(tree):
+        print(f"{os.path.basename(tree)}: checking out", flush=True)
+        git("worktree", "prune")
+        git("worktree", "add", "-q", "--detach", tree, head)
+    elif git("rev-parse", "HEAD", tree=tree) != head:
+        git("checkout", "-q", "-f", "--detach", head, tree=tree)
     return head
 
 
@@ -205,9 +217,8 @@ def ensure_baseline(tree):
     stamp = Path(tree, "o-baseline")
     if is_stamped(stamp, wanted):
         return
-    quiet(["git", "-C", tree, "checkout", "-q", "-f", "--detach", head],
-          "checkout of the base commit")
-    quiet(["git", "-C", tree, "apply", str(patch)], f"git apply {patch}")
+    git("checkout", "-q", "-f", "--detach", head, tree=tree)
+    git("apply", str(patch), tree=tree)
     stamp.write_text(wanted, encoding="ascii")
 
 
@@ -324,9 +335,9 @@ def make_logged(what, path, command, log_name):
 
 def differing(tree, other):
     """Files in which two source trees differ, what nobody committed as well."""
-    head = head_of(tree)
-    return {name for where in (tree, other) for name in quiet(
-        ["git", "-C", where, "diff", "--name-only", head], "git").splitlines()}
+    head = git("rev-parse", "HEAD", tree=tree)
+    return {name for where in (tree, other)
+            for name in git("diff", "--name-only", head, tree=where).splitlines()}
 
 
 def plant_seed(variant):
@@ -375,24 +386,23 @@ def module_source(source, where):
     return f"M={where}"
 
 
+def module(variant, name, source, *options):
+    """Build a module for a kernel built already; the path of the .ko file."""
+    where = f"{output(variant)}/{name}"
+    with common.locked(f"{BUILD}/.lock-{name}"):
+        quiet(variant_command(variant, module_source(source, where), *options, "modules"),
+              f"{name} for the {variant} kernel")
+    return f"{where}/{name}.ko"
+
+
 def model(variant):
-    """Build the model SSD for a kernel built already; the .ko files."""
-    where = f"{output(variant)}/model"
-    with common.locked(f"{BUILD}/.lock-model"):
-        quiet(variant_command(variant, module_source(MODEL, where), "modules"),
-              f"ssd_model for the {variant} kernel")
-    return [f"{where}/ssd_model.ko"]
+    """The model SSD, the .ko files."""
+    return [module(variant, "ssd_model", MODEL)]
 
 
 def xfs(variant):
-    """Build XFS as a module, for a kernel built already, none of which has it:
-    it would be a quarter of each.  The path of the .ko file."""
-    where, what = f"{output(variant)}/xfs", f"XFS for the {variant} kernel"
-    with common.locked(f"{BUILD}/.lock-xfs"), common.clock(lambda s: f"{what}, {int(s)} s"):
-        source = f"{VARIANTS[variant][0]}/fs/xfs"
-        quiet(variant_command(variant, module_source(source, where), "CONFIG_XFS_FS=m",
-                              "modules"), what)
-    return f"{where}/xfs.ko"
+    """None of the kernels has it: it would be a quarter of each."""
+    return module(variant, "xfs", f"{VARIANTS[variant][0]}/fs/xfs", "CONFIG_XFS_FS=m")
 
 
 def main():

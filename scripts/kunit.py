@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The unit tests, under User Mode Linux, by the kernel's own kunit.py; with
 ARCH=arm64, which that cannot be, in a guest, whose results it reads."""
-import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from lab.qemu import guest
-from scripts import kernel
+from scripts import common, kernel
 from scripts.checks import tap
 from scripts.kbuild import arch
 
@@ -32,15 +30,12 @@ def kunit(*args):
     is no success)"""
     results = BUILD / "kunit.json"
     results.unlink(missing_ok=True)
-    done = subprocess.run(
-        [sys.executable, "tools/testing/kunit/kunit.py", *args,
-         f"--json={results}"], cwd=kernel.TREE, env=kernel.environment(),
-        text=True, check=False, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
-    (BUILD / "kunit.log").write_text(done.stdout, encoding="utf-8")
+    text, code = kernel.run([sys.executable, "tools/testing/kunit/kunit.py", *args,
+                             f"--json={results}"], "kunit", cwd=kernel.TREE)
+    (BUILD / "kunit.log").write_text(text, encoding="utf-8")
     found = list(rows(json.loads(results.read_text(encoding="utf-8")))) \
         if results.exists() else []
-    return found, done.stdout[-3000:] if done.returncode else ""
+    return found, text[-3000:] if code else ""
 
 
 def rows(group, suite=""):
@@ -65,9 +60,7 @@ def in_guest():
 
 
 def main():
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    ).parse_args()
+    common.no_arguments(__doc__)
     report = tap.Report()
     with report.must("kernel with the tests", *guest.ERRORS):
         kernel.build("kunit" if arch.IS_ARM64 else kernel.UML)

@@ -47,9 +47,9 @@ class Lint:
         scripts = [name for name in self.files
                    if name.endswith(".sh") or "." not in os.path.basename(name)
                    and (ROOT / name).read_bytes().startswith(b"#!/bin/sh")]
-        text, code = c_style.run(
+        text, code = kernel.run(
             ["shellcheck", "-x", "--source-path=SCRIPTDIR", *scripts],
-            "lint: shellcheck") if scripts else ("", 0)
+            "lint: shellcheck", cwd=ROOT) if scripts else ("", 0)
         self.check(scripts, "shellcheck", text, code == 0)
 
     def headers(self):
@@ -120,8 +120,7 @@ class Lint:
 
 def touched_objects():
     """(objects of changed files, objects of new files) of the series."""
-    text = kernel.quiet(["git", "-C", kernel.TREE, "diff", "--name-status",
-                         "base", "series", "--", "*.c", ":!tools"], "git diff")
+    text = kernel.git("diff", "--name-status", "base", "series", "--", "*.c", ":!tools")
     rows = [line.split("\t") for line in text.splitlines()]
     names = {status: [name[:-1] + "o" for kind, name in rows
                       if kind == status] for status in "MA"}

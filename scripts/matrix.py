@@ -15,10 +15,10 @@ import argparse
 import os
 import sys
 import time
+from pathlib import Path
 
+from scripts import common, kernel
 from scripts.checks import c_style, tap
-from scripts import common
-from scripts import kernel
 from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment,
                                     own_objects)
 
@@ -77,30 +77,24 @@ FOREIGN = ("preempt-none",)
 class Row:
 
     def __init__(self, name, series):
-        self.name = name
+        self.name, self.series = name, series
         self.about, self.options, self.cc, self.args = ROWS[name]
-        self.tests = self.options.get("KUNIT", "n") != "n"
-        self.series = series
-        self.seconds = 0
-        self.found = []
+        self.seconds, self.found = 0, []
         self.defined, self.undefined = set(), {}
 
     def config(self, tree, what):
-        text = dict.fromkeys(self.series.options(), "y")
-        text.update({"KUNIT": "n", **self.options})
+        options = {**dict.fromkeys(self.series.options(), "y"), "KUNIT": "n", **self.options}
         more = WIDER if self.name == "cgroup" else ""
-        return Config("matrix: %s%s" % (self.name, what), tree,
-                      "o-matrix-" + self.name, more + fragment(text),
-                      own_objects(self.series.files), self.cc, self.args)
+        return Config(f"matrix: {self.name}{what}", tree, f"o-matrix-{self.name}",
+                      more + fragment(options), own_objects(self.series.files), self.cc, self.args)
 
     def wanted(self, base):
         ours = self.series.options()
         if base:
-            return {name: value for name, value in self.options.items()
-                    if name not in ours}
-        tests = self.options.get("KUNIT") == "y"
-        return {**{name: "y" for name in ours
-                   if tests and name.endswith("_KUNIT_TEST")}, **self.options}
+            return {name: value for name, value in self.options.items() if name not in ours}
+        tests = [name for name in ours if name.endswith("_KUNIT_TEST")
+                 and self.options.get("KUNIT") == "y"]
+        return {**dict.fromkeys(tests, "y"), **self.options}
 
     def speak(self, tree, what, link):
         """Compile all of it: what is said, and what went wrong."""
@@ -108,11 +102,9 @@ class Row:
         config.configure([], self.wanted(bool(what)))
         # what is not compiled does not speak
         config.wipe()
-        targets = config.targets(self.tests) + (["vmlinux"] if link else [])
-        text, code = config.make("-k", "W=1", *targets)
-        with open(os.path.join(OUT, self.name + what.strip() + ".log"), "w",
-                  encoding="utf-8") as log:
-            log.write(text)
+        text, code = config.make("-k", "W=1", *config.targets("KUNIT" in self.options),
+                                 *["vmlinux"] * link)
+        Path(OUT, f"{self.name}{what.strip()}.log").write_text(text, encoding="utf-8")
         if not what:
             self.undefined, self.defined = config.symbols()
         return c_style.findings(text), text[-2000:] if code else ""
@@ -136,9 +128,8 @@ class Row:
         """Symbols that only other configurations define."""
         if self.name in FOREIGN:
             return []
-        defined = set().union(*(row.defined for row in rows
-                                if row.name not in FOREIGN))
-        return ["%s: nothing defines %s" % (where, name)
+        defined = set().union(*(row.defined for row in rows if row.name not in FOREIGN))
+        return [f"{where}: nothing defines {name}"
                 for name, where in self.undefined.items() if name in defined]
 
 

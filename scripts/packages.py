@@ -64,8 +64,7 @@ def tools(form):
 def revision():
     """Of packages: how many commits we have, so that apt sees an upgrade."""
     try:
-        return kernel.quiet(["git", "-C", kernel.ROOT, "rev-list", "--count", "HEAD"],
-                            "git rev-list").strip()
+        return kernel.git("rev-list", "--count", "HEAD", tree=kernel.ROOT)
     except kernel.BuildError:       # no checkout
         return "1"
 

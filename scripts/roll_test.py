@@ -62,18 +62,6 @@ def run_paths():
                             f"unix:{guest.boot.quote(monitor)},server=on,wait=off"))
 
 
-def note(report, name, result):
-    """The guest's results as ours."""
-    results = tap.results(result.lines)
-    for line in result.lines:
-        if line.startswith("#"):
-            print(line)
-    for test, status in results:
-        report.take(f"{name}: {test}", status, f"see {result.log}")
-    report.check(result.status == "pass" and results, f"{name}: guest",
-                 f"{result.reason}; see {result.log}")
-
-
 def main():
     parser = argparse.ArgumentParser("roll_test.py", description=__doc__.split("\n\n", 1)[0])
     runs = {"load": (run_load, "patched"), "paths": (run_paths, stick.NAME)}
@@ -86,7 +74,7 @@ def main():
             with report.must(name, *guest.ERRORS):
                 if not args.built:
                     kernel.build(variant)
-                note(report, name, boot())
+                report.guest(name, boot())
     report.exit()
 
 

@@ -10,12 +10,12 @@ import re
 import shutil
 import sys
 import textwrap
+from pathlib import Path
 
-from scripts.kbuild import arch
-from scripts import common
-from lab.qemu import guest
-from scripts import kernel
+from lab.qemu import boot, guest
+from scripts import common, kernel
 from scripts.checks import tap
+from scripts.kbuild import arch
 
 OUT = os.path.join(kernel.BUILD, "selftest")
 SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)
@@ -50,29 +50,23 @@ END = re.compile(r"(not )?ok \d+ " + HEAD)
 def made_by(out):
     """make's arguments for another processor than the host's, whose programs
     must not be taken for these."""
-    if not arch.IS_ARM64:
-        return []
-    return [*arch.MAKE, "CC=" + " ".join(arch.gcc()),
-            "O=" + os.path.join(out, "build")]
+    return [*arch.MAKE, f"CC={' '.join(arch.gcc())}", f"O={out}/build"] if arch.IS_ARM64 else []
 
 
 def install(tree, out):
     """make install of the kselftests, from the tree alone, for a guest that has its
     files there; the names of the tests."""
-    where = os.path.join(out, "install")
-    if not os.path.exists(os.path.join(tree, SUITE, "Makefile")):
-        raise guest.GuestError("%s is not in this section" % SUITE)
+    where = Path(out, "install")
+    if not Path(tree, SUITE, "Makefile").exists():
+        raise guest.GuestError(f"{SUITE} is not in this section")
     shutil.rmtree(where, ignore_errors=True)
-    said = kernel.quiet(
-        ["make", "-s", "-C", os.path.join(tree, "tools/testing/selftests"),
-         "TARGETS=block-plug", "INSTALL_PATH=" + where, *made_by(out),
-         "install"],
-        "kselftest install")
-    listed = os.path.join(where, "kselftest-list.txt")
-    if not os.path.exists(listed):
-        raise guest.GuestError("kselftest install listed no test: " + said)
-    with open(listed, encoding="ascii") as lines:
-        return [line.strip().split(":", 1)[1] for line in lines if ":" in line]
+    said = kernel.quiet(["make", "-s", "-C", f"{tree}/tools/testing/selftests",
+                         "TARGETS=block-plug", f"INSTALL_PATH={where}", *made_by(out), "install"],
+                        "kselftest install")
+    listed = boot.read_text(where / "kselftest-list.txt")
+    if not listed:
+        raise guest.GuestError(f"kselftest install listed no test: {said}")
+    return re.findall(r"^[^:\n]*:(.*)", listed, re.M)
 
 
 def limit(variant):
@@ -86,26 +80,23 @@ def choose(tests, wanted):
     names = [name if name.endswith(".sh") else name + ".sh" for name in wanted]
     unknown = [name for name in names if name not in tests]
     if unknown:
-        raise guest.GuestError("no test '%s'; there are: %s"
-                               % (unknown[0], " ".join(tests)))
+        raise guest.GuestError(f"no test '{unknown[0]}'; there are: {' '.join(tests)}")
     return names or tests
 
 
 def source(test):
     """Of one test, whose lines may be continued."""
-    with open(os.path.join(kernel.SELFTESTS, test), encoding="ascii") as file:
-        return file.read().replace("\\\n", " ")
+    return Path(kernel.SELFTESTS, test).read_text(encoding="ascii").replace("\\\n", " ")
 
 
-def fit(tests, uml):
+def fit(tests, uml, rest=False):
     """Those that can run in a kernel that is a process, or else those of which it
-    would leave something out."""
+    would leave something out; rest: the former without the latter."""
     fitting = [test for test in tests if not NOT_IN_UML.search(source(test))]
-    if uml:
-        return fitting
-    return [test for test in tests
-            if test not in fitting or test in IN_BOTH
-            or LEFT_OUT.search(source(test))]
+    others = [test for test in tests if test not in fitting or LEFT_OUT.search(source(test))]
+    if rest:
+        return [test for test in fitting if test not in others]
+    return fitting if uml else [test for test in tests if test in (*others, *IN_BOTH)]
 
 
 def help_text():
@@ -121,25 +112,21 @@ def settings(variant, out):
     """Of the guest that the tests need."""
     if variant == kernel.UML:
         return {"out": out, "disks": ()}
-    disk = os.path.join(out, "disk.img")
-    if os.path.exists(disk):
-        os.unlink(disk)
-    return {"out": out, "disks": ("file:%s:256m" % disk,),
-            "accel": os.environ.get("ACCEL") or "auto"}
+    disk = Path(out, "disk.img")
+    disk.unlink(missing_ok=True)
+    return {"out": out, "disks": (f"file:{disk}:256m",), "accel": os.environ.get("ACCEL") or "auto"}
 
 
 def programs():
     """SRC:DST of what the guest's busybox lacks: timeout has no --foreground
     there."""
     paths = [arch.find(name) for name in ("timeout", "dmsetup")]
-    return guest.linked(*paths) + [
-        path + ":/usr/bin/" + os.path.basename(path) for path in paths]
+    return (*guest.linked(*paths), *guest.into("/usr/bin", *paths))
 
 
 def arguments(variant, tests):
     """Of run_kselftest.sh, which limits the time of each test."""
-    return " ".join(["-t block-plug:" + test for test in tests]
-                    + ["-o %d" % limit(variant)])
+    return " ".join([*(f"-t block-plug:{test}" for test in tests), f"-o {limit(variant)}"])
 
 
 def run(variant, out, tests, counts="", where="", **how):
@@ -151,7 +138,7 @@ def run(variant, out, tests, counts="", where="", **how):
             "kselftests, " + variant, len(ended), len(tests), "tests", seconds)):
         return guest.run(
             variant, job=JOB % (disk, counts, arguments(variant, tests)),
-            files=(os.path.join(out, "install") + ":/kselftest", *programs()),
+            files=(f"{out}/install:/kselftest", *programs()),
             on_line=lambda line: ended.append(line) if END.match(line) else None,
             **{"name": "selftests", **settings(variant, where or out),
                "timeout": BOOT + limit(variant), **how})
@@ -172,11 +159,10 @@ def report_test(report, test, lines, status, end):
     """What one test printed, case by case, and what became of it."""
     results = tap.results(lines)
     for name, of_case in results:
-        report.take("%s: %s" % (test, name), of_case, skip_reason(lines))
+        report.take(f"{test}: {name}", of_case, skip_reason(lines))
     if status != "skip":
         failed = any(of_case == "fail" for _, of_case in results)
-        report.check(status == "pass" or failed, "%s: exit" % test,
-                     "\n".join([end, *lines[-20:]]))
+        report.check(status == "pass" or failed, f"{test}: exit", "\n".join([end, *lines[-20:]]))
     elif not results:
         report.skip(test, skip_reason(lines))
 
@@ -217,7 +203,6 @@ def report_all(report, tests, lines):
 
 def shell(variant, out):
     """A prompt in the guest, with the disk attached."""
-    os.makedirs(out, exist_ok=True)
     result = guest.run(variant, job="", interactive=True, name="shell",
                        **settings(variant, out))
     if result.status == "fail":
@@ -236,7 +221,6 @@ def choose_kernel(args):
 
 
 def main():
-    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     kernels = parser.add_mutually_exclusive_group()
     kernels.add_argument("--debug", action="store_true",
@@ -250,6 +234,8 @@ def main():
     kernels.add_argument("--not-uml", action="store_true",
                          help="only the tests of which --uml leaves something "
                          "out, for want of NVMe, a second CPU or the profiler")
+    parser.add_argument("--rest", action="store_true", help="with --uml: only the tests "
+                        "that show as much there as with --not-uml, or more")
     kernels.add_argument("--section", help="its tests and its kernel, with no "
                          "more of the series than its cover names")
     parser.add_argument("--shell", action="store_true", help="just a prompt")
@@ -268,7 +254,7 @@ def main():
             install(kernel.TREE if args.base else
                     kernel.VARIANTS[variant][0], out), args.tests)
         if (args.uml or args.not_uml) and not args.tests:
-            tests = fit(tests, args.uml)
+            tests = fit(tests, args.uml, args.rest)
         if variant == kernel.UML or args.section:
             kernel.build(variant)
         if args.shell:
@@ -279,7 +265,7 @@ def main():
     report_all(report, tests, [line for result in results for line in result.lines])
     for result in results:
         report.check(result.ok, "the guest saw no warning, hang or crash",
-                     "%s; see %s" % (result.reason, result.log))
+                     f"{result.reason}; see {result.log}")
     report.exit()
 
 

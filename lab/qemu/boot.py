@@ -32,6 +32,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 from lab.qemu import machines
 from lab.qemu.machines import machine_of
@@ -155,20 +156,16 @@ def cpio_parents(path):
 
 
 def cpio_file(src, dst):
-    with open(src, "rb") as file:
-        data = file.read()
-    dst = os.path.normpath(dst)
+    src, dst = Path(src), os.path.normpath(dst)
     return b"".join([*cpio_parents(dst), cpio_entry(
-        dst, 0o100000 | os.stat(src).st_mode & 0o777, data)])
+        dst, 0o100000 | src.stat().st_mode & 0o777, src.read_bytes())])
 
 
 def cpio_tree(src, dst):
     if not os.path.isdir(src):
         return cpio_file(src, dst)
-    return b"".join(cpio_file(os.path.join(top, name), os.path.join(
-        dst, os.path.relpath(top, src), name))
-                    for top, dirs, names in sorted(os.walk(src))
-                    for name in sorted(names))
+    return b"".join(cpio_file(path, f"{dst}/{path.relative_to(src)}")
+                    for path in sorted(Path(src).rglob("*")) if not path.is_dir())
 
 
 def split_file_option(pair):
@@ -184,9 +181,8 @@ def split_file_option(pair):
 def write_initrd(guest, path):
     """The initramfs with the job and its files behind it: the kernel unpacks
     one archive after the other."""
-    with open(path, "wb") as out:
-        with open(guest.initramfs, "rb") as base:
-            shutil.copyfileobj(base, out, 1 << 20)
+    shutil.copyfile(guest.initramfs, path)
+    with open(path, "ab") as out:
         out.write(bytes(-out.tell() % 4))
         for pair in guest.files:
             out.write(cpio_tree(*split_file_option(pair)))
@@ -440,7 +436,6 @@ class Doorbells:
                 if sqid != b"0"}
 
 
-
 class Port:
     """The host's end of the verdict port: lines in, acknowledgements out."""
 
@@ -662,7 +657,7 @@ def run_qemu(guest, accel, result, initrd):
     lines = Lines(guest, result)
     fds = lines.guest_fds()
     args, printed = command(guest, accel, result, initrd, fds)
-    write_text(out_path(guest, "qemu.cmd"), shlex.join(args) + "\n")
+    out_path(guest, "qemu.cmd").write_text(shlex.join(args) + "\n", encoding="utf-8")
     begin = time.monotonic()
     with open(printed, "wb") as errors, terminal():
         process = start(guest, args, [fd for fd in fds if fd is not None],
@@ -679,23 +674,13 @@ def run_qemu(guest, accel, result, initrd):
 # --- the verdict -----------------------------------------------------------
 
 def out_path(guest, name):
-    return os.path.join(guest.out, name)
-
-
-def remove(path):
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-
-
-def write_text(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    return Path(guest.out, name)
 
 
 def read_text(path):
+    """Nothing, if it is not there."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().replace("\r\n", "\n")
+        return Path(path).read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
 
@@ -761,17 +746,17 @@ def check(guest):
 
 def boot_with(guest, accel):
     os.makedirs(guest.out, exist_ok=True)
-    result = Result(log=out_path(guest, "console.log"), accel=accel)
+    result = Result(log=str(out_path(guest, "console.log")), accel=accel)
     initrd = out_path(guest, "initrd.cpio")
     for name in ("console.log", "verdict.log", "qemu.log"):
-        remove(out_path(guest, name))
+        out_path(guest, name).unlink(missing_ok=True)
     try:
         write_initrd(guest, initrd)
-        in_time = run_qemu(guest, accel, result, initrd)
+        in_time = run_qemu(guest, accel, result, str(initrd))
     finally:
-        remove(initrd)
-    write_text(out_path(guest, "verdict.log"),
-               "".join(f"{line}\n" for line in result.lines))
+        initrd.unlink(missing_ok=True)
+    out_path(guest, "verdict.log").write_text(
+        "".join(f"{line}\n" for line in result.lines), encoding="utf-8")
     judge(guest, result, in_time)
     return result
 
@@ -782,21 +767,19 @@ def kvm_boots(guest):
     if not machine_of(guest.kernel).may_have_kvm() \
             or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        session = file.read().strip()
-    parent = os.path.dirname(os.path.abspath(guest.out))
-    os.makedirs(parent, exist_ok=True)
-    cache = os.path.join(parent, "kvm-probe")
+    session = read_text("/proc/sys/kernel/random/boot_id").strip()
+    cache = Path(guest.out).absolute().with_name("kvm-probe")
+    cache.parent.mkdir(parents=True, exist_ok=True)
     known = read_text(cache).split()
     if known[:1] == [session]:
         return known[1] == "yes"
-    job = os.path.join(parent, "kvm-probe.job")
-    write_text(job, "exit 0\n")
-    probe = Guest(guest.kernel, guest.initramfs, job, cache + ".out",
+    job = cache.with_suffix(".job")
+    job.write_text("exit 0\n", encoding="ascii")
+    probe = Guest(guest.kernel, guest.initramfs, str(job), f"{cache}.out",
                   timeout=KVM_PROBE_SECONDS, disks=())
     works = boot_with(probe, "kvm").status == "pass"
-    os.unlink(job)
-    write_text(cache, f"{session} {'yes' if works else 'no'}\n")
+    job.unlink()
+    cache.write_text(f"{session} {'yes' if works else 'no'}\n", encoding="ascii")
     return works
 
 

@@ -127,9 +127,9 @@ def initramfs():
 def run(variant, out, job, **how):
     """Boot a kernel for a job, the text of a script; its boot.Result."""
     os.makedirs(out, exist_ok=True)
-    path = os.path.join(out, "job")
-    boot.write_text(path, job)
-    return boot.boot(boot.Guest(kernel=kernel.image(variant), job=path,
+    path = Path(out, "job")
+    path.write_text(job, encoding="utf-8")
+    return boot.boot(boot.Guest(kernel=kernel.image(variant), job=str(path),
                                 initramfs=initramfs(), out=out, **how))
 
 

@@ -6,6 +6,7 @@ KERNEL names the guest's kernel, UML another that is a process, if there is one,
 INITRAMFS what they boot; SYSTEM_MAP is needed when the kernel does not lie in
 its build directory.
 """
+import functools
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 from lab.qemu import boot
+from lab.qemu.guest import together
 from scripts.checks import tap
 
 KERNELS = {"qemu": os.environ.get("KERNEL", ""), "uml": os.environ.get("UML", "")}
@@ -72,23 +74,28 @@ def running(out):
     return found
 
 
-def run_job(report, name, top, kernel, wanted):
-    job, status, words, more = wanted
+def run_job(top, kernel, name):
+    """(the boot.Result, the guests that are left)"""
+    job, _, _, more = JOBS[name]
     made = guest(top, kernel, job, **more)
-    result = boot.boot(made)
+    return boot.boot(made), running(made.out)
+
+
+def judge(report, machine, name, result, left):
+    _, status, words, _ = JOBS[name]
     said = (f"expected {status} with '{words}'; got {result.status}: "
             f"{result.reason}; {result.lines}; log: {result.log}")
     report.check(result.status == status and words in result.reason
                  and result.lines == LINES.get(name, result.lines)
-                 and result.ok == (status != "fail"), name, said)
-    report.check(not running(made.out), f"{name}: no guest is left", said)
+                 and result.ok == (status != "fail"), f"{machine}: {name}", said)
+    report.check(not left, f"{machine}: {name}: no guest is left", said)
     if result.marks:
         counted = sum(result.between("a", "b").values())
-        report.check(counted == 100, f"{name}: 100 of them", f"counted {counted}")
+        report.check(counted == 100, f"{machine}: {name}: 100 of them", f"counted {counted}")
 
 
-def kill_runner(report, name, top, kernel, number):
-    """Whoever boots a guest is ended; so is the guest."""
+def kill_runner(top, kernel, number):
+    """Whoever boots a guest is ended; so is the guest. (did it begin, what is left)"""
     made = guest(top, kernel, "sleep 1000")
     values = {key: getattr(made, key) for key in (
         "kernel", "initramfs", "job", "out", "accel", "disks", "mem", "smp")}
@@ -104,8 +111,25 @@ def kill_runner(report, name, top, kernel, number):
         if not running(made.out):
             break
         time.sleep(0.1)
-    report.check(began and not running(made.out), name,
-                 f"started: {began}, left: {running(made.out)}")
+    return began, running(made.out)
+
+
+def calls(top):
+    """{(machine, case): call}; User Mode Linux counts no instructions."""
+    for machine, kernel in KERNELS.items():
+        for name in JOBS if kernel else ():
+            if machine == "qemu" or not JOBS[name][3].get("icount"):
+                yield (machine, name), functools.partial(
+                    run_job, place(top, machine, name), kernel, name)
+        for number in (signal.SIGTERM, signal.SIGKILL) if kernel else ():
+            yield (machine, number.name), functools.partial(
+                kill_runner, place(top, machine, number.name), kernel, number)
+
+
+def place(top, *names):
+    path = top / "-".join(names).replace(" ", "-")
+    path.mkdir()
+    return path
 
 
 def main():
@@ -115,17 +139,13 @@ def main():
         sys.exit(boot.KSFT_SKIP)
     report = tap.Report()
     top = Path(tempfile.mkdtemp(prefix="guest_runner."))
-    for machine, kernel in KERNELS.items():
-        for number, (name, wanted) in enumerate(JOBS.items() if kernel else ()):
-            place = top / machine / str(number)
-            place.mkdir(parents=True)
-            if machine == "qemu" or not wanted[3].get("icount"):
-                run_job(report, f"{machine}: {name}", place, kernel, wanted)
-        for number in (signal.SIGTERM, signal.SIGKILL) if kernel else ():
-            place = top / machine / number.name
-            place.mkdir(parents=True)
-            kill_runner(report, f"{machine}: {number.name} leaves no guest", place,
-                        kernel, number)
+    # most of their time is waiting for a hang
+    for (machine, name), (got, left) in together(dict(calls(top)), workers=4).items():
+        if name in JOBS:
+            judge(report, machine, name, got, left)
+        else:
+            report.check(got and not left, f"{machine}: {name} leaves no guest",
+                         f"started: {got}, left: {left}")
     if not report.failed:
         shutil.rmtree(top)
     report.exit()

@@ -5,9 +5,7 @@ tip, each_commit.py of all commits, matrix.py of every configuration.
 import collections
 import os
 import re
-import subprocess
 
-from scripts import common
 from scripts import kernel
 
 # sparse 0.6.4 does not know this builtin, and kbuild then refuses to run it.
@@ -25,29 +23,6 @@ FINDING = re.compile(r"(?:\.\./)*([^\s:]+):(?:\d+:){0,2} ?"
 
 # sparse 0.6.4 says so of the MODULE_ lines of every module.
 NOISE = "error: bad constant expression"
-
-
-def environment():
-    """Repeatable, and Debian's python3: python3-ply, which checkpatch wants,
-    and sphinx are for that one."""
-    env = kernel.environment()
-    env["PATH"] = "/usr/bin:" + env["PATH"]
-    return env
-
-
-def run(command, what, cwd=kernel.ROOT, stdin=subprocess.DEVNULL):
-    """Run a command to its end: (all that it prints, its exit status)."""
-    lines, doing = [], ""
-
-    def take(line):
-        nonlocal doing
-        lines.append(line)
-        if common.STEP.match(line):
-            doing = " ".join(line.split()) + ", "
-
-    with common.clock(lambda seconds: "%s: %s%d s" % (what, doing, seconds)):
-        code = common.run(command, take, stdin, env=environment(), cwd=cwd)
-    return "".join(lines), code
 
 
 def findings(text):
@@ -74,11 +49,11 @@ def added(found, base):
             and not (key[0].endswith(".h") and key in base)]
 
 
-def checkpatch(tree, what, *args, stdin=None):
+def checkpatch(tree, what, *args):
     """The maintainer's checkpatch on mails or files; (text, is it good)."""
-    text, code = run(["perl", os.path.join(tree, "scripts/checkpatch.pl"),
-                      "--strict", "--no-summary", "--show-types", "--ignore",
-                      IGNORE, *args], what, cwd=tree, stdin=stdin)
+    text, code = kernel.run(["perl", os.path.join(tree, "scripts/checkpatch.pl"),
+                             "--strict", "--no-summary", "--show-types", "--ignore",
+                             IGNORE, *args], what, cwd=tree)
     return text, code == 0
 
 
@@ -86,6 +61,6 @@ def kernel_doc(tree, names, cwd):
     """What kernel-doc says of some files; nothing, if all is well."""
     if not names:
         return ""
-    text, code = run([os.path.join(tree, "scripts/kernel-doc"), "-none",
-                      "-Wall", *names], "kernel-doc", cwd=cwd)
+    text, code = kernel.run([os.path.join(tree, "scripts/kernel-doc"), "-none",
+                             "-Wall", *names], "kernel-doc", cwd=cwd)
     return text.strip() or ("exit %d" % code if code else "")

@@ -63,9 +63,9 @@ GROUPS = {name: Group(*row) for name, *row in (
      ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
     ("plugtrace", 5, None, "tools/block/plugtrace*", "does plugtrace-perf start?",
      module("scripts.checks.plugtrace_starts", "--host")),
-    ("selftests-uml", 150, "tree", KERNEL + GUEST + SUITE,
-     "the kselftests that need no NVMe, in a process",
-     module("scripts.selftest", "--uml")),
+    ("selftests-uml", 60, "tree", KERNEL + GUEST + SUITE,
+     "the kselftests that a guest does not show better, in a process",
+     module("scripts.selftest", "--uml", "--rest")),
     ("selftests", 420, "kernel", KERNEL + GUEST + SUITE,
      "those that need NVMe or several CPUs, in a guest",
      module("scripts.selftest", "--not-uml")),
@@ -144,7 +144,8 @@ QUICK = {
     "unit-tests-2": Group(15, None, ".", "the other half of them",
                           ["pytest-3", "--tap", "{more tests}"]),
     "kunit": GROUPS["kunit"],
-    "selftests-uml": GROUPS["selftests-uml"],
+    "selftests-uml": GROUPS["selftests-uml"]._replace(
+        about="the kselftests that need no NVMe", command=module("scripts.selftest", "--uml")),
     "mails": of_change(GROUPS["mails"]),
     PLAIN: GROUPS[PLAIN],
     "each-commit": GROUPS["each-commit"]._replace(

@@ -13,7 +13,7 @@ import glob
 import os
 import re
 import sys
-
+from pathlib import Path
 
 from lab.qemu import guest
 from scripts import kernel
@@ -62,11 +62,9 @@ def plugbench_files(_variant):
 
 
 def disk():
-    os.makedirs(OUT, exist_ok=True)
-    path = os.path.join(OUT, "disk.img")
-    with open(path, "wb"):
-        pass
-    return "file:%s:256m" % path
+    path = Path(OUT, "disk.img")
+    path.unlink(missing_ok=True)
+    return f"file:{path}:256m"
 
 
 EXACT = {"icount": True, "smp": 1, "disks": ()}
@@ -86,19 +84,9 @@ DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
 
 def boot_one(name, variant, command, files, how):
     return guest.run(
-        variant, os.path.join(OUT, name.replace(", ", "-").replace(" ", "-")),
-        command + "\n", files=files(variant), name=name, mem=1536,
-        timeout=600,    # of silence
+        variant, f"{OUT}/{re.sub(', | ', '-', name)}", command + "\n",
+        files=files(variant), name=name, mem=1536, timeout=600,     # of silence
         **{"disks": (disk(),), **how})
-
-
-def note(report, name, result):
-    results = tap.results(result.lines)
-    for test, status in results:
-        report.take("%s: %s" % (name, test), status, "see %s" % result.log,
-                    "\n".join(result.lines[-20:]))
-    report.check(result.status == "pass" and results, "%s: guest" % name,
-                 "%s; see %s" % (result.reason, result.log))
 
 
 def main():
@@ -113,7 +101,7 @@ def main():
         found = guest.together({name: functools.partial(boot_one, name, *run)
                                 for name, run in runs.items()})
     for name, result in found.items():
-        note(report, name, result)
+        report.guest(name, result)
     report.exit()
 
 

@@ -9,15 +9,13 @@ initcall's has a line number in it), and for the order of functions that have
 the same code.  Those mend what they touch whatever the options are, so the
 unpatched kernel's objects differ.
 """
-import argparse
 import filecmp
 import os
 import re
 import subprocess
 import tempfile
 
-
-from scripts import kernel
+from scripts import common, kernel
 from scripts.checks import tap
 
 
@@ -33,8 +31,7 @@ def objects(top, directory):
 
 def printed(*command):
     """What a tool of binutils prints, but for the line with the file's name."""
-    text = subprocess.run(command, check=True, text=True,
-                          stdout=subprocess.PIPE).stdout
+    text = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
     return [line for line in text.splitlines() if "file format" not in line]
 
 
@@ -71,8 +68,7 @@ def same(ours, theirs):
     with tempfile.TemporaryDirectory() as top:
         stripped = [os.path.join(top, name) for name in ("ours", "theirs")]
         for source, target in zip((ours, theirs), stripped):
-            subprocess.run(["objcopy", "--strip-unneeded", source, target],
-                           check=True)
+            kernel.quiet(["objcopy", "--strip-unneeded", source, target], "objcopy")
         return (filecmp.cmp(*stripped, shallow=False)
                 or differ_in_order(*stripped))
 
@@ -89,9 +85,7 @@ def compare(report, directory, off, base):
 
 
 def main():
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    ).parse_args()
+    common.no_arguments(__doc__)
     report = tap.Report()
     with report.must("kernels to compare", kernel.BuildError):
         off, base = kernel.build("off"), kernel.build("batching-off")

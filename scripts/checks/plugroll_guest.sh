@@ -26,6 +26,18 @@ is()
 	[ "$(mode "$1")" = "$2" ]
 }
 
+# soon SECONDS COMMAND...: it succeeds within that time
+soon()
+{
+	tries=$(($1 * 10))
+	shift
+	until "$@" 2>/dev/null; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return
+		sleep 0.1
+	done
+}
+
 plugroll()
 {
 	python3 /plugroll "$@" >"$LOG" 2>&1 </dev/null
@@ -76,12 +88,7 @@ killed()
 	python3 /plugroll try never "$DISK" --for 2m --block 5 \
 		--guard iops=-90% >"$LOG" 2>&1 </dev/null &
 	pid=$!
-	tries=600
-	until is "$DISK" never; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return
-		sleep 0.1
-	done
+	soon 60 is "$DISK" never || return
 	kill -9 "$pid"
 	wait "$pid"
 	sleep 2
@@ -123,30 +130,21 @@ start_udev()
 		/usr/bin/udevadm settle --timeout=60
 }
 
-path_is()
-{
-	tries=300
-	until is "$1" "$2" 2>/dev/null; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return
-		sleep 0.1
-	done
-}
-
 # The name of a path other than the one given, as soon as there is one
 new_path()
 {
-	tries=600
-	while [ "$tries" -gt 0 ]; do
-		for path in /sys/block/nvme0c*n1; do
-			if [ -e "$path" ] && [ "${path##*/}" != "${1-}" ]; then
-				echo "${path##*/}"
-				return
-			fi
-		done
-		tries=$((tries - 1))
-		sleep 0.1
+	soon 60 other_path "${1-}"
+}
+
+other_path()
+{
+	for path in /sys/block/nvme0c*n1; do
+		[ ! -e "$path" ] || [ "${path##*/}" = "$1" ] || {
+			echo "${path##*/}"
+			return
+		}
 	done
+	return 1
 }
 
 paths()
@@ -161,7 +159,7 @@ paths()
 	check "its path is set" is "$first" adaptive
 	mark second
 	second=$(new_path "$first")
-	check "a path that comes later is set" path_is "$second" adaptive
+	check "a path that comes later is set" soon 30 is "$second" adaptive
 	echo never >"/sys/block/$first/queue/plug_policy"
 	echo 1 >"/sys/class/nvme/$(cd /sys/class/nvme &&
 		echo nvme* | cut -d' ' -f1)/reset_controller"
@@ -171,7 +169,7 @@ paths()
 	sleep 1
 	echo 1 >/sys/bus/pci/rescan
 	second=$(new_path "$first")
-	check "so is one that was away" path_is "$second" adaptive
+	check "so is one that was away" soon 30 is "$second" adaptive
 	plugroll undo
 	result $? "undo"
 	check "a path is as before" is "$second" always

@@ -15,19 +15,23 @@ class Report:
     def __init__(self):
         self.number = 0
         self.failed = 0
-        print("TAP version 13", flush=True)
+        self.said = []
+        self.say("TAP version 13")
+
+    def say(self, line):
+        self.said.append(line)
+        print(line, flush=True)
 
     def _line(self, good, name, rest=""):
         self.number += 1
-        print("%sok %d %s%s" % ("" if good else "not ", self.number, name,
-                                rest), flush=True)
+        self.say(f"{'' if good else 'not '}ok {self.number} {name}{rest}")
 
     def check(self, good, name, details=""):
         """A result; the details are printed if it is bad."""
         if not good:
             self.failed += 1
             for line in details.splitlines():
-                print("# " + line)
+                self.say(f"# {line}")
         self._line(good, name)
         return good
 
@@ -41,6 +45,20 @@ class Report:
         else:
             self.check(status == "pass", name, details)
 
+    def guest(self, name, result):
+        """What a guest has reported, and how it ended. What it said before a
+        result explains that one."""
+        found, said = results(result.lines), []
+        for line in result.lines:
+            one = parse(line)
+            if one:
+                self.take(f"{name}: {one[0]}", one[1], f"see {result.log}", "\n".join(said))
+                said = []
+            else:
+                said.append(line.removeprefix("# "))
+        self.check(result.status == "pass" and found, f"{name}: guest",
+                   "\n".join([*said[-20:], f"{result.reason}; see {result.log}"]))
+
     @contextlib.contextmanager
     def must(self, what, *errors):
         """For a part without which there is nothing to report: its errors end
@@ -53,7 +71,7 @@ class Report:
 
     def exit(self):
         """Print the plan; failure if anything failed or nothing ran."""
-        print("1..%d" % self.number, flush=True)
+        self.say(f"1..{self.number}")
         sys.exit(1 if self.failed or not self.number else 0)
 
 

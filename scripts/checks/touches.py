@@ -26,9 +26,9 @@ ROOT = Path(kernel.ROOT)
 VARIABLE = re.compile(r"(?:environ(?:\.get\(|\[)\"|\$\{)([A-Z]\w+)(?=\"|:?[-=+])")
 
 
-def git(*args):
-    """The lines that git prints; none if it fails."""
-    return subprocess.run(["git", "-C", ROOT, *args], text=True, check=False,
+def git(*args, top=None):
+    """The lines that git prints of this repository or another; none if it fails."""
+    return subprocess.run(["git", "-C", top or ROOT, *args], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
                           ).stdout.splitlines()
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from scripts import common, kernel
-from scripts.checks import c_style
+from scripts.kernel import git
 
 # The directories with hooks.
 DIRECTORIES = ["block/", "drivers/nvme/host/", "io_uring/"]
@@ -32,11 +32,6 @@ def alone(name):
     """Two runs would pull the tree from under each other's feet."""
     return common.locked(f"{kernel.BUILD}/.lock-{name}",
                          kernel.BuildError(f"another {name} is running"))
-
-
-def git(*args, tree=kernel.TREE):
-    """What git prints."""
-    return kernel.quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
 class Series:
@@ -102,13 +97,13 @@ class Config:
         self.cc = cc
         self.args = list(args)
         self.others = OBJECTS + objects
-        self.version = c_style.run([cc, "--version"], cc)[0]
+        self.version = kernel.run([cc, "--version"], cc)[0]
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + text
 
     def make(self, *args):
         """Run make here: (what it says, exit status)."""
-        return c_style.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
-                                               compiler=self.cc), self.what)
+        return kernel.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
+                                              compiler=self.cc), self.what)
 
     def must(self, *args):
         """The same, for what must not fail."""

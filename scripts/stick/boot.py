@@ -3,7 +3,6 @@
 """The USB stick, booted as by firmware, beside two NVMe disks, which must be the
 same afterwards.
 """
-import argparse
 import hashlib
 import json
 import os
@@ -224,7 +223,7 @@ def fails(report):
 
 
 def main():
-    argparse.ArgumentParser("stick.boot", description=__doc__).parse_args()
+    common.no_arguments(__doc__)
     report = tap.Report()
     stick.OUT.mkdir(parents=True, exist_ok=True)
     with report.must("the image", *guest.ERRORS):

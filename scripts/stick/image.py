@@ -106,8 +106,7 @@ def initramfs(files, number, path):
     scratch = path.parent
     # What the kernel was built from, for the records
     commit = scratch / "commit"
-    commit.write_text(kernel.quiet(["git", "-C", kernel.TREE, "describe", "--always", "--dirty",
-                                    "--tags"], "git describe"), encoding="ascii")
+    commit.write_text(kernel.git("describe", "--always", "--dirty", "--tags"), encoding="ascii")
     files = {**files, "/stick/id": number, "/stick/commit": commit}
     links = {f"/bin/{name}": "busybox" for name in run("busybox", "--list").split()
              if f"/bin/{name}" not in files}

@@ -3,6 +3,7 @@
 is kept and counted of them."""
 import re
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,8 @@ FILES = {
     "room/code.c": "int a;\n", "room/other.c": "int b;\n",
     "lib/prog.py": "from lib import used\nimport lib.inside\nNAME = 'guest.sh'\n",
     "lib/__init__.py": "", "lib/used.py": "import os\n",
-    "lib/inside/__init__.py": "from . import deep\n", "lib/inside/deep.py": "from ..above import x\n",
+    "lib/inside/__init__.py": "from . import deep\n",
+    "lib/inside/deep.py": "from ..above import x\n",
     "lib/above.py": "",
     "lib/unused.py": "'''See guest.sh'''\nos.environ.get(\"SPEED\")\nx = 'slow.sh'\n",
     "lib/slow.sh": "#!/bin/sh\necho ${HASTE:-1}\n",
@@ -23,11 +25,11 @@ FILES = {
 
 
 class Repository:
-    """One of a few files, with groups of its own."""
+    """One of a few files, {name: text}"""
 
-    def __init__(self, top):
+    def __init__(self, top, files):
         self.top = top
-        for name, text in FILES.items():
+        for name, text in files.items():
             self.write(name, text)
         self.git("init", "-q", "-b", "main")
         self.commit("first")
@@ -51,7 +53,8 @@ class Repository:
 
 @pytest.fixture(name="repo")
 def repository(tmp_path, monkeypatch):
-    repo = Repository(tmp_path / "repo")
+    """With groups of its own"""
+    repo = Repository(tmp_path / "repo", FILES)
     monkeypatch.setattr(touches, "ROOT", repo.top)
     monkeypatch.setattr(check.kernel, "ROOT", str(repo.top))
     monkeypatch.setattr(check, "OUT", tmp_path / "out")
@@ -155,6 +158,18 @@ def test_plain(run, text, status):
     code, _ = run(**{groups.PLAIN: shell(text)})
     assert code == (status == "fail")
     assert [one for _, one in tap.results(run.kept(groups.PLAIN).splitlines())] == [status]
+
+
+def test_guest(capsys):
+    """What it said before a result explains that one; the end is a result."""
+    report, ended = tap.Report(), SimpleNamespace(
+        status="fail", reason="hang", log="x", lines=[
+            "# good", "ok 1 a", "# bad", "so", "not ok 2 b", "ok 3 c # SKIP", "# last"])
+    report.guest("g", ended)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "ok 1 g: a", "# bad", "# so", "not ok 2 g: b", "ok 3 g: c # SKIP see x", "# last",
+        "# hang; see x", "not ok 4 g: guest"]
+    assert report.failed == 2
 
 
 # --- what a change can break --------------------------------------------------------

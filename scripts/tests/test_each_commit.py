@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each_commit.py and matrix.py conclude from what tools print."""
-import subprocess
 import time
 from types import SimpleNamespace
 
@@ -9,6 +8,7 @@ import pytest
 from scripts import common, each_commit, kernel, matrix
 from scripts.checks import c_style, touches
 from scripts.kbuild import configs
+from scripts.tests.test_check import Repository
 
 GCC = """  CC      block/blk-mq.o
 ../block/blk-mq.c: In function 'f':
@@ -56,7 +56,7 @@ def test_without_numbers(line, expected):
 
 def test_run():
     """Text of both streams, and the status."""
-    assert c_style.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
+    assert kernel.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
 
 
 def test_interrupted(tmp_path):
@@ -211,25 +211,15 @@ LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.
 def test_changed_commits(tmp_path, monkeypatch, files, commits):
     """The sections of mails that changed, commits at another place, and those
     that bring a file that changed."""
-    def write(texts):
-        for name, text in texts.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text, encoding="utf-8")
-
-    def git(*args):
-        subprocess.run(["git", "-c", "user.name=d", "-c", "user.email=d@example.invalid",
-                        "-C", tmp_path, *args], check=True, stdout=subprocess.DEVNULL)
-
     monkeypatch.setattr(touches, "ROOT", tmp_path)
     monkeypatch.setattr(each_commit, "env", SimpleNamespace(
         BASE="7.3", FIRST="7.3", ROOT=tmp_path, PATCHES=tmp_path / "patches/7.3",
         shown=lambda path: str(path.relative_to(tmp_path))))
-    write({"block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
-           **{f"patches/7.3/{name}.patch": name for name in "1-one 2-two 3-three 4-four".split()}})
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-q", "-m", "first")
-    write(files)
+    repo = Repository(tmp_path, {
+        "block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
+        **{f"patches/7.3/{name}.patch": name for name in "1-one 2-two 3-three 4-four".split()}})
+    for name, text in files.items():
+        repo.write(name, text)
     touches.files.cache_clear()
     try:
         assert each_commit.changed_commits(
@@ -242,7 +232,7 @@ def test_beyond_base(monkeypatch):
     """Only what the base's files do not say as often, and of C alone."""
     said = {"block/a.c block/new.c": ["a.c:3: x", "a.c:4: x", "a.c:5: y"],
             "block/a.c": ["a.c:9: x"]}
-    monkeypatch.setattr(each_commit, "go", lambda sha: None)
+    monkeypatch.setattr(kernel, "ensure_checkout", lambda tree, sha: sha)
     assert each_commit.beyond_base(lambda names: said[" ".join(names)], SERIES) == [
         "a.c: x", "a.c: y"]
 

@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kselftests source the libraries that they use, and no others; no mail
 brings a test whose library only a later one brings."""
-import glob
 import os
 import re
+from pathlib import Path
 
 import pytest
 
 from scripts import kernel
 from scripts.series.files import parse_series
 
-PATCHES = os.path.join(kernel.ROOT, "patches")
+PATCHES = Path(kernel.ROOT, "patches")
 SUITE = os.path.relpath(kernel.SELFTESTS, kernel.ROOT)
 ALWAYS = "lib.sh"
-
-
-def read(path):
-    """A file's text."""
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def code(text):
@@ -87,21 +81,20 @@ def library_names():
 
 def scripts():
     """{name: text} of the suite's."""
-    return {os.path.basename(path): read(path)
-            for path in glob.glob(kernel.SELFTESTS + "/*.sh")}
+    return {path.name: path.read_text(encoding="utf-8")
+            for path in Path(kernel.SELFTESTS).glob("*.sh")}
 
 
 def below(where, section):
     """The sections that one is applied on, as its cover says."""
-    said = re.search(r"^Applies on: (.*)$",
-                     read(os.path.join(where, section + ".cover")), re.M)[1]
+    said = re.search(r"^Applies on: (.*)$", (where / f"{section}.cover").read_text(), re.M)[1]
     return [name.strip() for name in said.split(",")]
 
 
 def late(where, texts):
     """Which scripts of a series source what is not there yet."""
     there = {}
-    for entry in parse_series(read(os.path.join(where, "series"))).entries:
+    for entry in parse_series((where / "series").read_text()).entries:
         names = {os.path.basename(path) for path in entry.files
                  if os.path.dirname(path) == SUITE}
         there.setdefault(entry.section, set()).update(names)
@@ -113,7 +106,7 @@ def late(where, texts):
                     yield "%s: %s comes without %s" % (entry.name, name, other)
 
 
-SERIES = glob.glob(PATCHES + "/[0-9]*")
+SERIES = list(PATCHES.glob("[0-9]*"))
 
 
 def test_complete():
@@ -123,7 +116,7 @@ def test_complete():
 
 def test_skeleton():
     """Nor does a test that new_test.sh has begun."""
-    text = read(os.path.join(kernel.ROOT, "scripts/new_test.sh"))
+    text = Path(kernel.ROOT, "scripts/new_test.sh").read_text(encoding="ascii")
     texts = {**scripts(), "new.sh": text.split("END")[1]}
     assert "require " in texts["new.sh"]
     assert list(faults(texts, library_names())) == []
@@ -131,7 +124,7 @@ def test_skeleton():
 
 def test_listed():
     """lib.sh's head names all."""
-    text = read(os.path.join(kernel.SELFTESTS, ALWAYS))
+    text = scripts()[ALWAYS]
     assert sorted([ALWAYS, *re.findall(r"^# (\w+\.sh)\t", text, re.M)]) == library_names()
 
 

@@ -221,14 +221,10 @@ def test_tree_follows_mails_and_series(f):
     assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
 
 
-def test_tree_refuses_uncommitted_changes(f):
+def test_tree_refuses_work_in_it(f):
     write(f.tree, {"block/foo.c": "mine\n"})
     f.refused("tree", words=["uncommitted", "block/foo.c", "stash"])
-    assert (f.tree / "block/foo.c").read_text() == "mine\n"
-
-
-def test_tree_refuses_commits_of_its_own(f):
-    f.commit("work", {"block/foo.c": "mine\n"})
+    f.commit("work", {})
     f.refused("tree", words=["commits", "make refresh"])
     assert (f.tree / "block/foo.c").read_text() == "mine\n"
 
@@ -497,36 +493,26 @@ def test_refresh_sections(f):
 
 
 def test_refresh_removes_deleted_files(f):
-    f.git("rm", "-q", "block/stat.h")
-    f.git("commit", "-q", "-m", "stat: no header")
+    (f.tree / "block/stat.h").unlink()
+    f.commit("stat: no header", {})
     f.ok("refresh")
     assert not (f.root / "block/stat.h").exists()
     assert "stat.h" not in f.read("patches/7.3/series")
 
 
-def test_refresh_refuses_conflicting_rooms(f):
-    write(f.root, {"block/policy.c": "int rooms;\n"})
-    f.commit("policy: fix", {"block/policy.c": "int tree;\n"})
+@pytest.mark.parametrize("path, text", [
+    ("block/policy.c", "int tree;\n"), ("block/stat.h", None), ("block/more.c", "int tree;\n")])
+def test_refresh_refuses_what_both_changed(f, path, text):
+    """Edited, removed or new in the tree, until the room is the same."""
+    write(f.root, {path: "int rooms;\n"})
+    (f.tree / path).unlink(missing_ok=True)
+    f.commit("policy: fix", {path: text} if text else {})
     before = state(f.root / "patches")
-    f.refused("refresh", words=["block/policy.c"])
-    assert f.read("block/policy.c") == "int rooms;\n"
-    assert state(f.root / "patches") == before
-    write(f.root, {"block/policy.c": "int tree;\n"})
-    f.ok("refresh")
-
-
-def test_refresh_refuses_conflicting_removal(f):
-    write(f.root, {"block/stat.h": "int rooms;\n"})
-    f.git("rm", "-q", "block/stat.h")
-    f.git("commit", "-q", "-m", "stat: no header")
-    f.refused("refresh", words=["block/stat.h"])
-
-
-def test_refresh_refuses_to_replace_an_unlisted_file(f):
-    write(f.root, {"block/more.c": "int rooms;\n"})
-    f.commit("more", {"block/more.c": "int tree;\n"})
-    f.refused("refresh", words=["block/more.c"])
-    assert f.read("block/more.c") == "int rooms;\n"
+    f.refused("refresh", words=[path])
+    assert f.read(path) == "int rooms;\n" and state(f.root / "patches") == before
+    if text:
+        write(f.root, {path: text})
+        f.ok("refresh")
 
 
 def test_refresh_keeps_newer_rooms(f):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a run measures, how long it takes, and plugbench under a deadline."""
+import contextlib
 import re
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 from .disks import read
 
@@ -121,10 +121,8 @@ class Bench:
                                  (signal.SIGKILL, 1)):
                 if number:
                     child.send_signal(number)
-                end = time.monotonic() + wait
-                while child.poll() is None and time.monotonic() < end:
-                    time.sleep(0.1)
-                if child.poll() is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(wait)
                     break
             shown.join(1 if number else LONG_ENOUGH)    # who hangs keeps its output open
             return None if number else child.returncode

@@ -110,12 +110,11 @@ shared_by_two()
 # While sizes are tried, what was written is there.
 verifies()
 {
-	local pass=0
+	local pass
 
 	set_fresh "$1" adaptive || return 1
 	watch
-	while [ $pass -lt 4 ]; do
-		pass=$((pass + 1))
+	for pass in 1 2 3 4; do
 		load -r write -a rand-once -z 32m -S $pass "/dev/$1" &&
 		load -r verify -a rand-once -z 32m -S $pass "/dev/$1" || return
 	done

@@ -106,18 +106,12 @@ each_mode()
 	done
 }
 
+require root knob debugfs trace plug_load submit_list fio null_blk
 # A null_blk with a cache of 32 MB needs flushes; one with FUA needs none for a
 # sync write. They may sleep, so that all modes hold as "always", which is all
 # that they are tested in: the other modes are tested on nvme.
-make_disks()
-{
-	null_create bp0 size=64 memory_backed=1 cache_size=32 fua=0 \
-		submit_queues=1 &&
-	null_create bp1 size=64 memory_backed=1 cache_size=32 fua=1
-}
-
-require root knob debugfs trace plug_load submit_list fio null_blk
-must make_disks
+must null_create bp0 size=64 memory_backed=1 cache_size=32 fua=0 submit_queues=1
+must null_create bp1 size=64 memory_backed=1 cache_size=32 fua=1
 DISKS=$(nvme_if_any)
 MODES=$(modes_of bp0)
 plan $((3 * (2 + $(count_words "$DISKS") * $(count_words "$MODES"))))

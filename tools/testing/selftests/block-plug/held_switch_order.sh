@@ -20,25 +20,15 @@ BEFORE=12
 AFTER=20
 FLIPPED_IOS=8192
 
-# Sectors of a program's requests, in the order of their issue.
-sectors()
-{
-	grep -F 'block_rq_issue:' "$TMP/trace" | grep "^ *$1-" |
-		sed -e 's/ + .*//' -e 's/.* //'
-}
-
-# The first sector that is not beyond the one before it, if any.
-first_out_of_order()
-{
-	awk 'NR > 1 && $1 <= last { print $1 " after " last; exit }
-		{ last = $1 }' "$TMP/sectors"
-}
-
-# expect_order PROGRAM IOS: in the trace
+# expect_order PROGRAM IOS: its requests, in the trace, are issued in the order
+# of their sectors
 expect_order()
 {
-	sectors "$1" >"$TMP/sectors"
-	expect_text "request out of order" "$(first_out_of_order)" ""
+	grep -F 'block_rq_issue:' "$TMP/trace" | grep "^ *$1-" |
+		sed -e 's/ + .*//' -e 's/.* //' >"$TMP/sectors"
+	expect_text "request out of order" "$(awk '
+		NR > 1 && $1 <= last { print $1 " after " last; exit }
+		{ last = $1 }' "$TMP/sectors")" ""
 	expect_count "requests in the trace" "$(wc -l <"$TMP/sectors")" \
 		"$2" "$2"
 }

@@ -10,7 +10,7 @@
 # requests are no gain: the time for an I/O is.
 
 . "${0%/*}/lib.sh"
-. "${0%/*}/nvme_lib.sh"
+. "${0%/*}/measure_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 IOS=100000
@@ -25,49 +25,46 @@ fio_load()
 		--iodepth_batch_complete_min=32 --fixedbufs --registerfiles >&2
 }
 
-# Not as regular: what is complete is submitted anew.
-eager_load()
-{
-	load -a seq -s $BATCH -c 1 -d 128 -n $IOS "/dev/$1"
-}
-
-steady_load()
-{
-	load -a seq -s $BATCH -c $BATCH -d 128 -n $IOS "/dev/$1"
-}
-
-# load_of DISK LOAD: sets REQUESTS for 1000 I/Os
+# load_of DISK LOAD...: sets REQUESTS for 1000 I/Os
 load_of()
 {
-	REQUESTS=$(requests_of "$1")
-	MERGES=$(merges_of "$1")
-	"$2" "$1" || { failed "$2 failed"; return 1; }
-	REQUESTS=$(($(requests_of "$1") - REQUESTS))
-	MERGES=$(($(merges_of "$1") - MERGES))
+	local disk="$1"
+
+	shift
+	counters_before "$disk"
+	"$@" "$disk" || { failed "$* failed"; return 1; }
+	counters_after "$disk"
 	expect_count "I/Os" $((REQUESTS + MERGES)) $((IOS * 9 / 10)) \
 		$((IOS * 11 / 10))
 	REQUESTS=$((1000 * REQUESTS / (REQUESTS + MERGES)))
 }
 
-# as_always DISK LOAD: by when its first 100000 I/Os are over, and with the next
-# ones as well. What is complete together depends on who else uses the machine:
-# that may spoil an attempt, not three.
+# in_sequence COMPLETE DISK: waits for so many before it submits 32 again
+in_sequence()
+{
+	load -a seq -s $BATCH -c "$1" -d 128 -n $IOS "/dev/$2"
+}
+
+# as_always DISK LOAD...: by when its first 100000 I/Os are over, and with the
+# next ones as well. What is complete together depends on who else uses the
+# machine: that may spoil an attempt, not three.
 as_always()
 {
-	local expected attempt first most
+	local disk="$1" expected attempt first most
 
+	shift
 	for attempt in 1 2 3; do
-		set_mode "$1" always && load_of "$1" "$2" || return
+		set_mode "$disk" always && load_of "$disk" "$@" || return
 		expected=$REQUESTS
 		expect_count "requests for 1000 I/Os on always" "$expected" 1 500
 		most=$((expected * 21 / 20 + 1))
-		set_fresh "$1" adaptive || return 1
-		expect_in_force "$1" adaptive
-		load_of "$1" "$2" || return
+		set_fresh "$disk" adaptive || return 1
+		expect_in_force "$disk" adaptive
+		load_of "$disk" "$@" || return
 		first=$REQUESTS
-		load_of "$1" "$2" || return
-		note "$1, attempt $attempt: $first, then $REQUESTS requests" \
-			"for 1000 I/Os, $expected on always"
+		load_of "$disk" "$@" || return
+		note "$disk, attempt $attempt: $first, then $REQUESTS" \
+			"requests for 1000 I/Os, $expected on always"
 		[ "$first" -gt $most ] || [ "$REQUESTS" -gt $most ] || return 0
 	done
 	expect_count "requests for the first 1000 I/Os" "$first" 0 $most
@@ -77,8 +74,8 @@ as_always()
 each_disk()
 {
 	check "$1: fio" as_always "$1" fio_load
-	check "$1: submitting what is complete" as_always "$1" eager_load
-	check "$1: submitting 32" as_always "$1" steady_load
+	check "$1: submitting what is complete" as_always "$1" in_sequence 1
+	check "$1: submitting 32" as_always "$1" in_sequence $BATCH
 }
 
 require root knob debugfs plug_load fio taskset null_blk

@@ -147,22 +147,15 @@ each_size()
 	done
 }
 
-# bp0 and bp1 take 1 MiB in a request; bp2 and bp3 take 124 KiB, as a null_blk
-# does that is not told, so that 32 I/Os of 4K become two requests.
-make_disks()
-{
-	local disk
-
-	for disk in bp0 bp1 bp2 bp3; do
-		null_create $disk submit_queues=1 || return 1
-	done
-	set_attr /sys/block/bp2/queue/max_sectors_kb 124 &&
-	set_attr /sys/block/bp3/queue/max_sectors_kb 124
-}
-
 require root knob debugfs submit_list taskset null_blk
 plan 48
-must make_disks
+# bp0 and bp1 take 1 MiB in a request; bp2 and bp3 take 124 KiB, as a null_blk
+# does that is not told, so that 32 I/Os of 4K become two requests.
+for disk in bp0 bp1 bp2 bp3; do
+	must null_create $disk submit_queues=1
+done
+must set_attr /sys/block/bp2/queue/max_sectors_kb 124
+must set_attr /sys/block/bp3/queue/max_sectors_kb 124
 each_mode adaptive
 each_mode seq-small
 each_size

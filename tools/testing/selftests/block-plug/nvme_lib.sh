@@ -29,17 +29,15 @@ need_nvme()
 
 	NVME=
 	for dev in ${BLOCK_PLUG_DEVS-}; do
+		use=$(disk_use "$dev")
 		if [ ! -b "$dev" ] || [ ! -e "/sys/block/${dev##*/}/queue" ]; then
 			missing "BLOCK_PLUG_DEVS: $dev is no whole disk"
 		elif [ "${dev#/dev/nvme}" = "$dev" ]; then
 			missing "BLOCK_PLUG_DEVS: $dev is no NVMe disk"
+		elif [ -n "$use" ]; then
+			missing "BLOCK_PLUG_DEVS: $dev is $use"
 		else
-			use=$(disk_use "$dev")
-			if [ -n "$use" ]; then
-				missing "BLOCK_PLUG_DEVS: $dev is $use"
-			else
-				NVME="$NVME${NVME:+ }${dev##*/}"
-			fi
+			NVME="$NVME${NVME:+ }${dev##*/}"
 		fi
 	done
 	[ -n "$NVME" ] || missing "BLOCK_PLUG_DEVS names no NVMe disk to use"

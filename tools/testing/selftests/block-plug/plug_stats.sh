@@ -17,44 +17,26 @@ counted()
 {
 	set_attr "$(stats_switch "$1")" 1 || return 1
 	stats_start "$1"
-	measure "$@"
+	measure "$@" || return
+	stats_read "$1"
 }
 
-# Whoever opens a disk reads a bit of it, too.
-expect_near()
-{
-	expect_count "$1" "$2" "$3" $(($3 + 8))
-}
-
+# Whoever opens a disk reads a bit of it, too; I/Os that merge take no batch of
+# tags.
 agrees()
 {
-	local disk="$1"
-
-	counted "$disk" batches "$disk" $N -a "$2" || return
-	expect_count "merge_found" "$(stats "$disk" merge_found)" \
-		"$MERGES" "$MERGES"
-	expect_count "merge_tried" "$(stats "$disk" merge_tried)" \
-		$((BATCH * N - N - 8)) $((BATCH * N))
-	expect_count "calls for a tag" "$(stats "$disk" tags_single)" \
-		"$TAG_SINGLES" "$TAG_SINGLES"
-	# none for I/Os that merge
-	expect_count "batches of tags" "$(stats "$disk" tag_batches)" \
-		$((MERGES ? 0 : N)) "$TAG_BATCHES"
-	expect_count "requests of a flush" "$(stats "$disk" flush_requests)" \
-		$((REQUESTS - 4)) "$REQUESTS"
-	consistent "$disk"
+	counted "$1" batches "$1" $N -a "$2" || return
+	expect_counts merge_found=MERGES merge_tried=BATCH*N-N-8:BATCH*N \
+		tags_single=TAG_SINGLES tag_batches=!MERGES*N:TAG_BATCHES \
+		flush_requests=REQUESTS-4:REQUESTS
+	consistent
 }
 
 # What must hold whatever the load was.
 consistent()
 {
-	expect_count "requests in flushes" "$(stats "$1" flush_requests)" \
-		"$(stats_flushes "$1")" "$REQUESTS"
-	expect_count "requests that completed in batches" \
-		"$(stats "$1" batch_completions)" \
-		"$(stats "$1" completion_batches)" "$REQUESTS"
-	expect_count "batches refused" "$(stats_no_batch "$1")" \
-		0 "$(stats "$1" tags_single)"
+	expect_counts flush_requests=flushes:REQUESTS refused=0:tags_single \
+		batch_completions=completion_batches:REQUESTS
 }
 
 # flushes DISK WHY FLUSHES ARG...: so many end for this reason
@@ -64,9 +46,8 @@ flushes()
 
 	shift 3
 	counted "$disk" load "$@" -n 2048 "/dev/$disk" || return
-	expect_count "flush_$why" "$(stats "$disk" "flush_$why")" \
-		$((nr - 8)) $((nr + 8))
-	consistent "$disk"
+	expect_counts "flush_$why=$nr-8:$nr+8"
+	consistent
 }
 
 # A plug of two disks is counted for each, with its part of the requests.
@@ -78,9 +59,8 @@ flushes_two_disks()
 	stats_start bptwo
 	counted "$1" batches "$1" $N /dev/bptwo || return
 	for disk in "$1" bptwo; do
-		expect_near "flushes of $disk" $N "$(stats_flushes "$disk")"
-		expect_near "requests of $disk" $((BATCH * N / 2)) \
-			"$(stats "$disk" flush_requests)"
+		stats_read "$disk"
+		expect_counts flushes=N-8:N+8 flush_requests=16*N-8:16*N+8
 	done
 	null_remove bptwo
 }
@@ -92,29 +72,22 @@ batches_tags()
 
 	load -s $BATCH -c $BATCH -d 128 -n $BATCH "/dev/$1" || return
 	counted "$1" batches "$1" $N || return
-	expect_near "tags of batches" $((BATCH * N)) \
-		"$(stats "$1" tags_batched)"
-	expect_count "all batches refused" "$(stats_no_batch "$1")" 0 5
+	expect_counts tags_batched=BATCH*N-8:BATCH*N refused=0:5
 }
 
 # why_no_batch REASON ATTRIBUTE=VALUE...: a null_blk that cannot batch; the
 # trace event says what the counters say
 why_no_batch()
 {
-	local reason="$1" refused
+	local reason="no_batch_$1" events
 
 	shift
 	null_create bpwhy "$@" || return 1
 	trace_start blk_plug_stat:blk_plug_stat_no_batch
-	counted bpwhy load -s $BATCH -c $BATCH -d 32 -n $((BATCH * N)) \
-		/dev/bpwhy || return
+	counted bpwhy plugs $BATCH bpwhy $N || return
 	trace_end
-	refused=$(stats bpwhy "no_batch_$reason")
-	expect_count "tags of batches" "$(stats bpwhy tags_batched)" 0 0
-	expect_count "no_batch_$reason" "$refused" $N $((BATCH * N))
-	expect_count "events for them" "$(grep -c \
-		"no_batch:.* ios=.* reason=no_batch_$reason" \
-		"$TMP/trace")" "$refused" "$refused"
+	events=$(grep -c "no_batch:.* ios=.* reason=$reason" "$TMP/trace")
+	expect_counts tags_batched=0 "$reason=N:BATCH*N" "$reason=$events"
 	trace_stop
 	null_remove bpwhy
 }
@@ -123,25 +96,16 @@ why_no_batch()
 wants_no_batch()
 {
 	counted "$1" fio_plugs libaio 1 "/dev/$1" $N || return
-	expect_count "tags of batches" "$(stats "$1" tags_batched)" 0 0
-	expect_near "tags alone" $N "$(stats "$1" tags_single)"
-	expect_count "all batches refused" "$(stats_no_batch "$1")" 0 0
+	expect_counts tags_batched=0 tags_single=N:N+8 refused=0
 }
 
 # Half of 64 tags is the share of each, and a quarter of them a batch.
 shared_by_two()
 {
-	local disk
-
-	for disk in bpsh1 bpsh2; do
-		null_create $disk shared_tags=1 || return 1
-	done
+	null_create bpsh1 shared_tags=1 && null_create bpsh2 shared_tags=1 &&
 	counted bpsh1 load -s $BATCH -c $BATCH -d 64 -n $((BATCH * N)) \
 		/dev/bpsh1 || return
-	expect_count "batches refused for the depth" \
-		"$(stats bpsh1 no_batch_depth)" 0 0
-	expect_count "tags of batches" "$(stats bpsh1 tags_batched)" \
-		$((BATCH * N / 4)) $((BATCH * N))
+	expect_counts no_batch_depth=0 tags_batched=BATCH*N/4:BATCH*N
 	null_remove bpsh1
 	null_remove bpsh2
 }
@@ -172,18 +136,13 @@ doorbells_agree()
 {
 	local traced
 
-	[ -e "$DEBUGFS/nvme_plug" ] || {
-		skip_case "no $DEBUGFS/nvme_plug"
-		return
-	}
+	[ -e "$DEBUGFS/nvme_plug" ] ||
+		{ skip_case "no $DEBUGFS/nvme_plug"; return; }
 	trace_start nvme:nvme_setup_cmd
 	counted "$1" batches "$1" $N || return
 	trace_end
 	traced=$(grep -c "nvme_setup_cmd:.*disk=$1" "$TMP/trace")
-	expect_count "commands for those of nvme's trace" "$COMMANDS" \
-		"$traced" "$traced"
-	expect_count "doorbells for queue_rqs()" "$DOORBELLS" 1 \
-		$((HELD_GROUPS + 8))
+	expect_counts COMMANDS="$traced" DOORBELLS=1:HELD_GROUPS+8
 	trace_stop
 }
 

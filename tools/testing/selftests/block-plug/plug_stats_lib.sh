@@ -29,28 +29,20 @@ stats_start()
 	cat "$DEBUGFS/block/$1"/hctx*/plug_stats >"$TMP/stats.$1"
 }
 
-# stats DISK NAME...: the sum of these counters over all hardware queues
-stats()
+# stats_read DISK: sets a variable of its name to what each counter has counted
+# since then, over all hardware queues; "flushes" to the flushes, and "refused"
+# to the refused batches, for whatever reason
+stats_read()
 {
-	local disk="$1" start="$TMP/stats.$1"
-
-	shift
-	[ -e "$start" ] || : >"$start"
-	awk -v names=" $* " -v start="$start" '
-		index(names, " " $1 " ") { n += FILENAME == start ? -$2 : $2 }
-		END { print n + 0 }' \
-		"$start" "$DEBUGFS/block/$disk"/hctx*/plug_stats
-}
-
-# stats_flushes DISK: for whatever reason
-stats_flushes()
-{
-	stats "$1" flush_full flush_policy flush_finish flush_schedule
-}
-
-# stats_no_batch DISK: likewise
-stats_no_batch()
-{
-	stats "$1" no_batch_shared no_batch_depth no_batch_busy \
-		no_batch_scheduler
+	eval "$(awk '
+		{ nr[$1] += FILENAME == ARGV[1] ? -$2 : $2 }
+		END {
+			for (name in nr)
+				print name "=" nr[name]
+			print "flushes=" nr["flush_full"] + nr["flush_policy"] \
+				+ nr["flush_finish"] + nr["flush_schedule"]
+			print "refused=" nr["no_batch_shared"] \
+				+ nr["no_batch_depth"] + nr["no_batch_busy"] \
+				+ nr["no_batch_scheduler"]
+		}' "$TMP/stats.$1" "$DEBUGFS/block/$1"/hctx*/plug_stats)"
 }

@@ -13,8 +13,6 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 
-RUNS=8
-
 toggle_until_stop()
 {
 	local value
@@ -50,7 +48,8 @@ start()
 
 io_is_counted()
 {
-	[ "$(stats "$1" flush_requests)" -gt 500 ]
+	stats_read "$1"
+	[ "${flush_requests-0}" -gt 500 ]
 }
 
 # stop [goes]: only if the disk goes, there is a reason for a write to fail
@@ -93,17 +92,16 @@ counts_on()
 # changes DISK FILE VALUE...
 changes()
 {
-	local disk="$1" file="$2" n=0 value
+	local disk="$1" file="$2" value
 
 	[ -e "$file" ] || { skip_case "no $file"; return; }
 	shift 2
 	start "$disk" || return 1
-	while [ $n -lt $RUNS ]; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		for value; do
 			echo "$value" >"$file" ||
 				failed "writing $value to $file failed"
 		done
-		n=$((n + 1))
 	done
 	stop
 	counts "$disk"
@@ -119,13 +117,10 @@ changes_hw_queues()
 # The key that switching on patches in is patched out again.
 goes()
 {
-	local n=0
-
-	while [ $n -lt 3 ]; do
+	for _ in 1 2 3; do
 		null_create bpgone && start bpgone || return 1
 		null_remove bpgone
 		stop goes
-		n=$((n + 1))
 	done
 	null_create bpgone || return 1
 	expect_text "switch of a new disk" "$(cat "$(stats_switch bpgone)")" 0
@@ -142,10 +137,12 @@ off_for_one()
 	stats_start bpone
 	load -s $BATCH -c $BATCH -n $((BATCH * 20)) "/dev/$1" /dev/bpone ||
 		return
+	stats_read "$1"
 	expect_count "requests of the disk that is not counted" \
-		"$(stats "$1" flush_requests)" 0 0
+		"$flush_requests" 0 0
+	stats_read bpone
 	expect_count "requests of the other" \
-		"$(stats bpone flush_requests)" $((BATCH * 10)) $((BATCH * 11))
+		"$flush_requests" $((BATCH * 10)) $((BATCH * 11))
 	null_remove bpone
 }
 

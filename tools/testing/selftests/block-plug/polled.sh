@@ -108,18 +108,14 @@ at_once()
 	fio_plugs libaio $BATCH "/dev/$1" 100
 }
 
-# The pages of bp2 are there before anybody polls: null_blk would allocate them
-# in ->poll(), under RCU, which sleeps where it must not.
-make_disks()
-{
-	null_create bp0 poll_queues=1 && null_create bp1 &&
-	null_create bp2 submit_queues=1 poll_queues=1 irqmode=1 size=64 \
-		memory_backed=1 &&
-	load -r write -a seq -z 16m /dev/bp2
-}
-
 require root knob counts plug_load fio null_blk
-must make_disks
+must null_create bp0 poll_queues=1
+must null_create bp1
+must null_create bp2 submit_queues=1 poll_queues=1 irqmode=1 size=64 \
+	memory_backed=1
+# Its pages are there before anybody polls: null_blk would allocate them in
+# ->poll(), under RCU, which sleeps where it must not.
+must load -r write -a seq -z 16m /dev/bp2
 MODES=$(modes_of bp0)
 NVME=$(nvme_if_any)
 plan $(((5 + 4 * $(count_words "$NVME")) * $(count_words "$MODES")))

@@ -26,13 +26,12 @@ write_until_stop()
 # One after the other, each in the midst of I/O.
 reset_often()
 {
-	local ctrl="$1" n=0 seed
+	local ctrl="$1" seed
 
-	while [ $n -lt $RESETS ]; do
+	for _ in $(seq $RESETS); do
 		seed=$(cat "$TMP/seed" 2>/dev/null)
 		reset_ctrl "$ctrl" || return
 		wait_for 60 wrote_since "$seed" || return
-		n=$((n + 1))
 	done
 }
 

@@ -36,20 +36,13 @@ merges()
 		"$expected" "$expected"
 }
 
-# A request takes two I/Os.
-make_disks()
-{
-	local disk
-
-	for disk in $DISKS; do
-		null_create "$disk" &&
-		set_attr "/sys/block/$disk/queue/max_sectors_kb" 8 || return 1
-	done
-}
-
 require root submit_list null_blk
 plan 5
-must make_disks
+# A request takes two I/Os.
+for disk in $DISKS; do
+	must null_create "$disk"
+	must set_attr "/sys/block/$disk/queue/max_sectors_kb" 8
+done
 check "one disk" merges 16 bp0:0:4k*32
 check "two disks by turns" merges 16 bp0:0:4k*16,bp1:0:4k*16
 check "four disks by turns" \

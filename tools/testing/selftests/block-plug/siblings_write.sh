@@ -96,17 +96,12 @@ modes()
 	together $turns
 }
 
-# The set of tags outlives the disks: it gets its size back.
-make_disks()
-{
-	local file=/sys/block/bpsib2/queue/nr_requests
-
-	null_create bpsib1 shared_tags=1 && null_create bpsib2 shared_tags=1 &&
-	set_attr $file "$(attr $file)"
-}
-
 require root knob debugfs plug_load null_blk deadline
-must make_disks
+must null_create bpsib1 shared_tags=1
+must null_create bpsib2 shared_tags=1
+# The set of tags outlives the disks: it gets its size back.
+file=/sys/block/bpsib2/queue/nr_requests
+must set_attr $file "$(attr $file)"
 plan 3
 check "a disk alone" together
 check "with plug_stats_enabled of another" counting

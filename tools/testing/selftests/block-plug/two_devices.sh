@@ -53,15 +53,11 @@ verifies()
 	load -r verify -a seq -z 8m -S 7 "/dev/$NVME" /dev/bp2
 }
 
-make_disks()
-{
-	null_create bp0 && null_create bp1 &&
-	null_create bp2 memory_backed=1 size=32
-}
-
 require root knob debugfs counts plug_load null_blk
 plan 25
-must make_disks
+must null_create bp0
+must null_create bp1
+must null_create bp2 memory_backed=1 size=32
 NVME=$(nvme_if_any)
 NVME=${NVME%% *}
 [ -z "$NVME" ] || prepare "$NVME"

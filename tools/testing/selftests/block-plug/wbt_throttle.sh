@@ -114,16 +114,11 @@ expect_every_request()
 TAGS=20
 LIMIT=16
 
-# A null_blk that completes late. It does not keep its data: who does, may
-# sleep, so that all modes hold as "always".
-make_disks()
-{
-	null_create bp0 irqmode=2 completion_nsec=50000
-}
-
 SEED=0
 require root knob debugfs trace profiler fio null_blk wbt
-must make_disks
+# It completes late, and does not keep its data: who does, may sleep, so that all
+# modes hold as "always".
+must null_create bp0 irqmode=2 completion_nsec=50000
 DISKS="bp0 $(nvme_if_any)"
 MODES=$(modes_of bp0)
 plan $((2 * $(count_words "$DISKS") * $(count_words "$MODES")))
