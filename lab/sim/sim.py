@@ -10,25 +10,32 @@ import argparse
 import json
 import os
 
-from lab.sim import ablate, simconfigs, simreport, simrun
+from lab.sim import ablate, opens, simconfigs, simreport, simrun
 from plugtools.report.records import ReportError, write_file
 from scripts import ROOT, common
 
 CONFIGS = 5000
+PER_OPEN = 10           # of so many one more, that opens.py draws
+
+
+def judged(args, count, judge, generate, what):
+    """What judge() says of the first configurations."""
+    def make_judge(enter):
+        engine = enter(simrun.Engine())
+        return lambda index: judge(engine, generate(args.seed, index))
+    return simrun.all_of(make_judge, range(count), args.jobs, what)
 
 
 def sweep(args):
     count = args.configs or CONFIGS
     print(f"sim: seed {args.seed}, {count} configurations, {args.jobs} jobs",
           flush=True)
-
-    def make_judge(enter):
-        engine = enter(simrun.Engine())
-        return lambda index: simrun.judge_one(
-            engine, simconfigs.generate(args.seed, index))
-    records = simrun.all_of(make_judge, range(count), args.jobs, "sim")
+    records = judged(args, count, simrun.judge_one, simconfigs.generate, "sim")
+    against = judged(args, -(-count // PER_OPEN), opens.judge, opens.generate,
+                     "open and changing loads")
     result = {"seed": args.seed, **simreport.report(records, args.seed),
-              "records": records}
+              "against_always": simreport.against_always(against),
+              "records": records, "against_always_records": against}
     path = simrun.OUT / "result.json"
     write_file(path, json.dumps(result, indent=0).encode("ascii"))
     print(f"Records: {os.path.relpath(path, ROOT)}")

@@ -335,9 +335,9 @@ def arrivals(rng, words, queues):
             "poisson": rng.randint(0, 1)}
 
 
-def changed(rng, phase, most):
+def changed(rng, phase, most, what=None):
     """Another phase: its device is another one, its load, or its depth."""
-    what = rng.choice(["device", "load", "depth", "all"])
+    what = what or rng.choice(["device", "load", "depth", "all"])
     words, loads = dict(phase.words), phase.loads
     if what in ("device", "all"):
         words.update({"stall": 0}, **device(rng))

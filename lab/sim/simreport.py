@@ -2,10 +2,11 @@
 """What a sweep came to, as tables."""
 from statistics import fmean
 
-from lab.sim import simconfigs, simrun
+from lab.sim import opens, simconfigs, simrun
 from plugtools.report.tables import aligned
 
 GOALS = {"mean": 0.005, "p99": 0.03, "worst": 0.10}
+NOTHING = 0.003                 # what always loses where nothing is to gain
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -97,10 +98,14 @@ def beside_table(records):
 def ratio_tables(records):
     some = closed(records)
     opened = [record for record in records if record["kind"] == "open"]
+    bells = [one["doorbells"] / one["doorbells_always"] for one in some
+             if one["always"] < NOTHING and one["doorbells_always"]]
     return [
         ratio_table("adaptive / always, IOPS", {
             name: field(some, key + "_to_always")
             for key, name in simrun.BEGINNINGS.items()}, 0.01, 0.1, 0.5),
+        ratio_table("doorbells: adaptive / always", {
+            "nothing to gain": bells}, 0.5, 0.99),
         ratio_table("share of a submitter / under always", {
             "least": field(some, "least")}, 0.01),
         ratio_table("share of a submitter / under always", {
@@ -110,6 +115,37 @@ def ratio_tables(records):
             "p99 latency": field(opened, "p99"),
             **{f"p99 latency, {name}": field(opened, key + "_p99")
                for key, name in simrun.BEGINNINGS.items()}}, 0.5, 0.9, 0.99)]
+
+
+def ratios(records, key, worst=max):
+    """Mean and worst of a ratio."""
+    values = field(records, key)
+    return [fmean(values), worst(values)]
+
+
+def against_always(records):
+    """What opens.py measures, by shape, as tables; printed, and returned for
+    the file."""
+    found = {}
+    for part, shapes in (("open", opens.SHAPES), ("changing", opens.CHANGING)):
+        rows = {name: [one for one in records if one["shape"] == name]
+                for name in shapes}
+        rows["all"] = sum(rows.values(), [])
+        found[part] = {name: {
+            "n": len(some), **{key: ratios(some, key) for key in (
+                "latency", "p99", "doorbells")},
+            "iops": ratios(some, "iops", min), "slower_by_1%": sum(
+                one["iops"] < 0.99 for one in some) / len(some)}
+            for name, some in rows.items() if some}
+        print("\n" + lines([[f"{part}: adaptive / always", "n", *(
+            word for name in ("mean latency", "p99 latency", "doorbells/IO",
+                              "IOPS") for word in (name, "worst")),
+            "IOPS < 0.99"]] + [[name, one["n"], *one["latency"], *one["p99"],
+                                *one["doorbells"], *one["iops"],
+                                one["slower_by_1%"]]
+                               for name, one in found[part].items()],
+            "{:.3f}".format))
+    return found
 
 
 def lines(rows, number="{:.4f}".format):

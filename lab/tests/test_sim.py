@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from lab.bench import profiles, rfc
-from lab.sim import ablate, sim, simconfigs, simreport, simrun
+from lab.sim import ablate, opens, sim, simconfigs, simreport, simrun
 from scripts import kernel
 
 ENGINE = []
@@ -405,6 +405,45 @@ def test_configurations():
         run(config.line(8, 1) + " ios=1 warm=0 warm_ios=0 time=1 cycles=1")
 
 
+def test_opens(engine):
+    """Loads that are compared with always: the same each time, of every shape;
+    a device may be the bench's own. A ramp rises or falls."""
+    some = [opens.generate(2, index) for index in range(80)]
+    assert some == [opens.generate(2, index) for index in range(80)]
+    assert {one.kind for one in some} == {*opens.SHAPES, *opens.CHANGING}
+    for config in some:
+        loads = [phase.loads[0] for phase in config.phases]
+        opened = config.kind in opens.SHAPES
+        assert opened == all(one.get("arrive", 0) > 0 for one in loads)
+        if config.kind == "ramp":
+            gaps = [one["arrive"] for one in loads]
+            assert gaps in (sorted(gaps), sorted(gaps)[::-1])
+        run(config.line(32, 1) + " ios=1 warm=0 warm_ios=0 time=1 cycles=1")
+    commit = next(one for one in some if one.kind == "commits").phases[0]
+    assert 96 <= commit.loads[0]["batch"] <= 512
+    assert commit.loads[0]["arrive"] >= 5 * opens.MS
+    assert 1000 <= commit.words["doorbell"] <= 3000
+    assert opens.times("uniform:10-20", 2).mean() == 30
+    assert opens.times("fixed:10", 2).mean() == 20
+    record = opens.judge(engine, some[1])
+    assert record == opens.judge(engine, some[1])
+    assert record["iops"] == near(1, 0.01)
+
+
+def test_against_always(capsys):
+    """Means and the worst: of IOPS the least, of the others the most."""
+    records = [{"shape": "commits", "latency": 1.5, "p99": 3.0, "iops": 0.75,
+                "doorbells": 4.0},
+               {"shape": "ramp", "latency": 0.5, "p99": 1.0, "iops": 1.25,
+                "doorbells": 1.0}]
+    found = simreport.against_always(records)
+    assert found["open"]["all"] == {
+        "n": 2, "latency": [1, 1.5], "p99": [2, 3], "doorbells": [2.5, 4],
+        "iops": [1, 0.75], "slower_by_1%": 0.5}
+    assert found["open"]["ramp"]["n"] == 1 and found["changing"] == {}
+    assert "3.000" in capsys.readouterr().out
+
+
 def test_groups():
     """Groups that can not differ are not run."""
     config = simconfigs.Configuration(
@@ -446,13 +485,14 @@ def test_figures(capsys):
     assert "first50" not in few and "first50_to_always" not in few
     got.update(kind="closed", index=5, traits=["polled"], **{
         "class": "several submitters", "first_regret": 0.125,
-        "first_always": 0.25})
+        "first_always": 0.25, "doorbells": 3.0, "doorbells_always": 2.0})
+    still = {**got, "always": 0.001}
     opened = {**got, "kind": "open", "p99": 1.25, "first50_p99": 2.5}
-    found = simreport.report([got, opened], 3)
+    found = simreport.report([got, still, opened], 3)
     assert found["regret"]["adaptive"]["mean"] == 0.125
     out = capsys.readouterr().out
     for text in ("12.50%", "first 50 ms", "0.8000", "0.9500", "1.2500", "2.5000",
-                 "--seed 3 --only 5", "share of a submitter", "MISSED"):
+                 "nothing to gain", "--seed 3 --only 5", "share of a submitter", "MISSED"):
         assert text in out
 
 
