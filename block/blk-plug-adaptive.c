@@ -2,21 +2,21 @@
 /*
  * The plug policy "adaptive": finds the group size that pays, for each hardware
  * queue, by trial.
- * - A sample covers 16 round trips of what is in flight, and at least 512
+ * - A sample covers 16 to 24 round trips of what is in flight, at least 512
  *   requests; after a change of size, a quarter of that, which does not count.
- *   What counts is its time per request.
- * - Start as "always", with 32.  Try a quarter of 32, twice any size below 32
- *   and half of any size; after a smaller size has won, half of that first.
+ *   What counts is its time per request.  How long it is, is drawn: or the gaps
+ *   of a load that pauses would always fall on samples of the same size.
+ * - Start as "always", with 32.  Try a quarter of 32, half of any size, then
+ *   twice; nothing while the time varies by more than 1/16.
  * - Samples of the two sizes alternate, so that a drift of the load falls on
- *   both.  A smaller size must gain half a percent; a larger one saves
- *   doorbells, so it may lose a quarter.  It takes 3 pairs or more, until the
- *   difference is more than chance; after 8 the mean decides.
- * - If no size is better, park for 256 samples, then try again.  Wait for twice
- *   as long each time, up to 4096 samples.
- * - If a size gets slower, while parked, than what it won against, 8 samples of
- *   32 follow.  If these are faster, by 3% beyond chance, 32 stays.
- * - If the time per request is off by a quarter in four samples in a row,
- *   beyond what it varies by, the load has changed: start anew.
+ *   both: 3 to 16 pairs, until it is clear which is better.  The smaller one
+ *   must gain half a percent more than chance may (a quarter, if it is there
+ *   already): if the load comes when it comes, there is only chance.
+ * - If no size is better, park for 256 samples, then try again; for twice as
+ *   long each time, up to 4096.  If a size gets slower, while parked, than what
+ *   it won against, try 32.
+ * - A time that is off by a quarter, beyond what it varies by, is measured once
+ *   more.  Four in a row are another load: start anew.
  */
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -26,21 +26,21 @@
 
 #include "blk-plug-adaptive.h"
 
-#define ONE	65536
-
 enum {
+	ONE		= 65536,
 	LARGEST		= BLK_PLUG_ADAPTIVE_MAX_GROUP,
 	ROUND_TRIPS	= 16,
 	MIN_EPOCH	= 512,
 	MAX_IN_FLIGHT	= 2048,		/* more would take too long */
+	FIRST		= 8,		/* samples, to know what it varies by */
+	NOISY		= 16,
 	MIN_PAIRS	= 3,
-	MAX_PAIRS	= 8,
+	MAX_PAIRS	= 16,
 	MIN_PATIENCE	= 256,
 	MAX_PATIENCE	= 4096,
 	MAX_ODD		= 4,
 	GAIN		= ONE / 200,
-	LOSS		= 3 * ONE / 100,	/* ends a trial after 2 pairs */
-	SIGMAS		= 2,		/* standard errors beyond chance */
+	SURE		= 4,		/* square of 2 standard errors */
 };
 
 static void plug_use(struct blk_plug_adaptive *a, unsigned int group)
@@ -50,74 +50,55 @@ static void plug_use(struct blk_plug_adaptive *a, unsigned int group)
 	a->group = group;
 }
 
-/* Compare with a size that has not lost yet, or park. */
+/* Compare with that size, or park. */
+static void plug_try(struct blk_plug_adaptive *a, unsigned int trial)
+{
+	plug_use(a, a->from);
+	a->trial = trial;
+	a->pairs = 0;
+	a->sum = 0;
+	a->squares = 0;
+	if (trial)
+		return;
+	a->parked = a->patience;
+	a->patience = min(2 * a->patience, MAX_PATIENCE);
+}
+
+/* Which size has not lost yet? */
 static void plug_next(struct blk_plug_adaptive *a)
 {
 	/* sizes that no plug fills make no difference: start below them */
 	unsigned int filled = roundup_pow_of_two(a->fill);
 	unsigned int most = min(a->from, filled);
-	unsigned int sizes[] = {
-		a->tried > a->from ? most / 2 : 0,
-		a->from < LARGEST && a->from <= filled ? 2 * a->from : 0,
-		a->from == LARGEST ? most / 4 : 0,
-		most / 2,
-	};
-	int i;
+	unsigned int left = (LARGEST | (LARGEST - 1)) & ~a->tried;
+	unsigned int quarter = a->from == LARGEST ? most / 4 & left : 0;
+	unsigned int twice = a->from <= filled ? 2 * a->from & left : 0;
 
-	plug_use(a, a->from);
-	a->pairs = 0;
-	a->sum = 0;
-	a->squares = 0;
-	for (a->trial = 0, i = 0; !a->trial && i < ARRAY_SIZE(sizes); i++)
-		a->trial = sizes[i] & ~a->tried;
-	if (!a->trial) {
-		a->parked = a->patience;
-		a->patience = min(2 * a->patience, MAX_PATIENCE);
-	}
+	if (a->dev > a->time / NOISY)
+		plug_try(a, 0);
+	else
+		plug_try(a, quarter ?: (most / 2 & left) ?: twice);
 }
 
-static void plug_end(struct blk_plug_adaptive *a, bool won)
+/*
+ * Does the smaller size gain what it must?  Standard errors, signed, squared.
+ */
+static s64 plug_sure(const struct blk_plug_adaptive *a)
 {
-	a->tried = won ? a->from : a->tried | a->trial;
-	if (won) {
-		a->promise = min(a->promise ?: a->time, a->time);
-		a->from = a->trial;
-		a->time = 0;
-	}
-	plug_next(a);
-}
-
-/* Does the mean gain differ from @need by more than chance? */
-static bool plug_sure(const struct blk_plug_adaptive *a, s64 need)
-{
-	s64 n = a->pairs, diff = a->sum - need * n;
+	bool smaller = a->trial < a->from;
+	s64 n = a->pairs, diff = a->sum - n * (smaller ? GAIN : -GAIN / 2);
 	s64 dev = div64_u64(a->dev * ONE, a->time);
-	/* a few pairs tell too little: count what was seen before as well */
+	/* few pairs tell too little: count what was seen before as well */
 	s64 var = a->squares - div64_s64(a->sum * a->sum, n) + 2 * dev * dev;
 
-	return diff * diff > SIGMAS * SIGMAS * var;
+	diff = smaller ? diff : -diff;
+	return div64_s64(diff < 0 ? -diff * diff : diff * diff, var + 1);
 }
 
-/* After each pair: has the trial won or lost, or does it go on? */
-static void plug_judge(struct blk_plug_adaptive *a)
-{
-	s64 need = a->trial < a->from ? GAIN : -GAIN / 2;
-	s64 gain = div64_s64(a->sum, a->pairs);
-	bool done;
-
-	if (a->pairs < MIN_PAIRS)
-		done = a->pairs > 1 && gain < -LOSS && plug_sure(a, -LOSS);
-	else
-		done = a->pairs >= MAX_PAIRS || plug_sure(a, need);
-	if (done)
-		plug_end(a, gain > need);
-	else
-		plug_use(a, a->from);
-}
-
+/* After each pair: is one of the two sizes better, or does it go on? */
 static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 {
-	s64 gain;
+	s64 gain, sure;
 
 	if (a->group == a->from) {
 		a->last = time;
@@ -128,91 +109,67 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 	a->sum += gain;
 	a->squares += gain * gain;
 	a->pairs++;
-	plug_judge(a);
-}
-
-/* Is a time per request far from those before, even for how they vary? */
-static bool plug_far(const struct blk_plug_adaptive *a, u64 time)
-{
-	return a->time && abs_diff(time, a->time) > a->time / 4 + 4 * a->dev;
-}
-
-/* Mean and mean deviation, as TCP has them of the round trip time. */
-static void plug_learn(struct blk_plug_adaptive *a, u64 time)
-{
-	a->odd = 0;
-	if (!a->time) {
-		a->time = time;
-		a->dev = time / 32;
-	}
-	a->dev = (7 * a->dev + abs_diff(time, a->time)) / 8;
-	a->time = (7 * a->time + time) / 8;
-	/* what is expected of a size rises with what it does */
-	a->promise = min(a->promise, a->time + a->time / 8);
-}
-
-/* Once may be chance; several in a row mean another load. */
-static void plug_odd(struct blk_plug_adaptive *a)
-{
-	if (++a->odd >= MAX_ODD)
-		blk_plug_adaptive_init(a, a->delay);
-}
-
-/*
- * Is a size that has won slower now than what it won against?  Either the load
- * has changed, or the size is slow only in the long run, which no pair shows.
- */
-static bool plug_slow(const struct blk_plug_adaptive *a)
-{
-	return a->from < LARGEST &&
-	       a->time > a->promise + a->promise / 32 + a->dev;
-}
-
-/* Tell which, by samples of 32.  A pause in one of them is not its fault. */
-static void plug_look(struct blk_plug_adaptive *a, u64 time)
-{
-	a->sum += min(time, a->time + a->time / 4);
-	if (++a->pairs < MAX_PAIRS)
+	sure = plug_sure(a);
+	if (a->pairs < MIN_PAIRS ||
+	    (a->pairs < MAX_PAIRS && sure >= 0 && sure < SURE)) {
+		plug_use(a, a->from);
 		return;
-	/* plug_slow() has seen that the time is above the deviation */
-	if (a->sum < MAX_PAIRS * (31 * a->time / 32 - 3 * a->dev / 4)) {
-		a->from = LARGEST;
-		a->time = 0;
 	}
-	a->tried = 2 * LARGEST - 1;
-	a->promise = min(a->time, div_u64(a->sum, MAX_PAIRS));
+	a->tried |= a->trial;
+	if ((sure > 0) == (a->trial < a->from)) {
+		a->tried = a->from;
+		a->promise = min(a->promise ?: a->time, a->time);
+		a->from = a->trial;
+		a->time = time;
+	}
 	plug_next(a);
 }
 
-static void plug_in_park(struct blk_plug_adaptive *a, u64 time)
+static void plug_in_park(struct blk_plug_adaptive *a)
 {
-	if (a->group != a->from) {
-		plug_look(a, time);
-	} else if (plug_slow(a)) {
-		plug_use(a, LARGEST);
+	/* slower now than what it won against: does 32 do better? */
+	if (a->from < LARGEST &&
+	    a->time > a->promise + a->promise / 32 + a->dev) {
+		a->tried = 2 * LARGEST - 1;
+		a->promise = a->time;
+		plug_try(a, LARGEST);
 	} else if (!--a->parked) {
 		a->tried = 0;
 		plug_next(a);
 	}
 }
 
+/* Mean and mean deviation, as TCP has them of the round trip time. */
+static void plug_learn(struct blk_plug_adaptive *a, u64 time)
+{
+	a->odd = 0;
+	/* samples of a trial follow each other too regularly to tell */
+	if (!a->time)
+		a->dev = time / 32;
+	else if (!a->trial)
+		a->dev = (7 * a->dev + abs_diff(time, a->time)) / 8;
+	a->time = a->time ? (7 * a->time + time) / 8 : time;
+}
+
 static void plug_take(struct blk_plug_adaptive *a, u64 time)
 {
+	bool best = a->group == a->from;
+	u64 off = a->time ? abs_diff(time, a->time) : 0;
+
 	if (a->settle) {
 		a->settle = false;
-		return;
+	} else if (!time || (off > a->time / 4 + 4 * a->dev &&
+			     (best || !a->odd))) {
+		if (++a->odd >= MAX_ODD)
+			blk_plug_adaptive_init(a, a->delay);
+	} else {
+		if (best)
+			plug_learn(a, time);
+		if (a->trial)
+			plug_in_trial(a, time);
+		else
+			plug_in_park(a);
 	}
-	if (a->group == a->from) {
-		if (plug_far(a, time)) {
-			plug_odd(a);
-			return;
-		}
-		plug_learn(a, time);
-	}
-	if (a->trial)
-		plug_in_trial(a, time);
-	else
-		plug_in_park(a, time);
 }
 
 void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay)
@@ -221,14 +178,31 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay)
 		.group = LARGEST,
 		.from = LARGEST,
 		.epoch = MIN_EPOCH,
+		.length = MIN_EPOCH,
 		.settle = true,
 		.fill = 1,
 		.delay = delay,
-		.parked = delay + 1,
+		.parked = delay + FIRST,
 		.patience = MIN_PATIENCE,
 	};
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_init);
+
+/* Requests until the next sample.  In a trial, both sizes have the same. */
+static void plug_epoch(struct blk_plug_adaptive *a, u32 in_flight)
+{
+	u32 length = ROUND_TRIPS * min(in_flight, MAX_IN_FLIGHT);
+
+	/* what is in flight varies; there may be little just now */
+	if (!a->trial)
+		a->length = max(max(length, a->length - a->length / 8),
+				MIN_EPOCH);
+	a->random = a->random * 1664525 + 1013904223;
+	a->epoch = a->length + (a->random >> 24) * a->length / 512;
+	/* for a transition a short sample will do */
+	if (a->settle)
+		a->epoch /= 4;
+}
 
 void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s)
@@ -236,15 +210,9 @@ void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 	if (s->flushes && a->group == a->from)
 		a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,
 				LARGEST);
-	a->epoch = max(ROUND_TRIPS * min(s->in_flight, MAX_IN_FLIGHT),
-		       MIN_EPOCH);
 	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
-	if (s->nr && s->ns >= s->nr / 256 + 1 && !(s->ns >> 36))
-		plug_take(a, div64_u64(s->ns * 256, s->nr));
-	else
-		plug_odd(a);
-	/* for a transition a short sample will do */
-	if (a->settle)
-		a->epoch /= 4;
+	plug_take(a, s->nr && !(s->ns >> 36) ?
+		     div64_u64(s->ns * 256, s->nr) : 0);
+	plug_epoch(a, s->in_flight);
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_decide);

@@ -39,18 +39,18 @@ struct blk_plug_adaptive_sample {
  * @fill:	mean number of requests that a plug sent out at a time
  * @settle:	the next sample covers a transition
  * @odd:	samples in a row that do not fit what was seen before
- * @pairs:	samples of @trial, each of which follows one of @from; in a
- *		look, samples of 32
+ * @pairs:	samples of @trial, each of which follows one of @from
  * @delay:	samples until the first trial
  * @patience:	samples to park for the next time
  * @parked:	samples until the next trial
  * @epoch:	requests to send out until the next sample is due
+ * @length:	the same, before chance is added
+ * @random:	state of that chance
  * @time:	mean time per request of @from, in ns / 256
  * @dev:	mean deviation from that
  * @promise:	@from is in doubt where @time is above this; 0: none
  * @last:	the last sample of @from, in ns / 256
- * @sum:	sum over the pairs of what @trial gains, in 1/65536; in a look,
- *		of the times of 32, in ns / 256
+ * @sum:	sum over the pairs of what @trial gains, in 1/65536
  * @squares:	sum of the squares of that
  *
  * @group and @epoch are for the caller of blk_plug_adaptive_decide(); the rest
@@ -69,6 +69,8 @@ struct blk_plug_adaptive {
 	u16 patience;
 	u16 parked;
 	u32 epoch;
+	u32 length;
+	u32 random;
 	u64 time;
 	u64 dev;
 	u64 promise;

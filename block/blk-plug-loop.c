@@ -142,21 +142,27 @@ static void blk_plug_loop_take_sample(struct blk_mq_hw_ctx *hctx,
 	spin_unlock(&loop->lock);
 }
 
+/* Out of line: registers need not be saved for most flushes. */
+static noinline void blk_plug_loop_fold(struct blk_mq_hw_ctx *hctx)
+{
+	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
+
+	/* the policy may have been off when the plug got its first request */
+	if (loop &&
+	    blk_plug_loop_due(loop, atomic_add_return(FOLD, &loop->folded)))
+		blk_plug_loop_take_sample(hctx, loop);
+}
+
 void __blk_plug_loop_count_flush(const struct blk_plug *plug)
 {
 	struct blk_mq_hw_ctx *hctx = plug->mq_list.head->mq_hctx;
-	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
 	unsigned int nr = plug->rq_count;
 	u64 sent;
 
-	/* the policy may have been off when the plug got its first request */
-	if (!loop)
-		return;
 	sent = this_cpu_add_return(*blk_plug_loop_counter(hctx), FLUSH + nr);
 	/* has it passed a multiple?  A plug holds fewer than that. */
-	if ((sent & (FOLD - 1)) < nr &&
-	    blk_plug_loop_due(loop, atomic_add_return(FOLD, &loop->folded)))
-		blk_plug_loop_take_sample(hctx, loop);
+	if ((sent & (FOLD - 1)) < nr)
+		blk_plug_loop_fold(hctx);
 }
 EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_count_flush);
 

@@ -72,7 +72,7 @@ static void decide(struct kunit *test, struct sim *s,
 	blk_plug_adaptive_decide(&s->a, &sample);
 	KUNIT_ASSERT_LE(test, s->a.group, ALWAYS);
 	KUNIT_ASSERT_TRUE(test, is_power_of_2(s->a.group));
-	KUNIT_ASSERT_TRUE(test, s->a.epoch >= 128 && s->a.epoch <= 32768);
+	KUNIT_ASSERT_TRUE(test, s->a.epoch >= 128 && s->a.epoch <= 49152);
 }
 
 static void run(struct kunit *test, struct sim *s, unsigned int nr)
@@ -155,16 +155,14 @@ struct trial_case {
 
 /* Without noise, what decides is the mean gain. */
 static const struct trial_case trial_cases[] = {
-	{ "great_harm_ends_after_two_pairs", 8, 40000, 4, 32, 16 },
-	{ "harm_ends_after_two_pairs", 8, 10600, 4, 32, 16 },
-	{ "harm_after_gains_does_so_too", 16, 9800, 4, 8, 4 },
-	{ "less_harm_takes_three", 8, 10200, 6, 32, 16 },
+	{ "great_harm_is_measured_twice", 8, 40000, 9, 32, 16 },
+	{ "harm_takes_three", 8, 10200, 6, 32, 16 },
 	{ "gain_takes_three", 8, 9000, 6, 8, 4 },
-	{ "great_gain_is_no_harm", 8, 2500, 6, 8, 4 },
-	{ "doubt_takes_eight_and_loses", 8, 9951, 16, 32, 16 },
-	{ "doubt_takes_eight_and_wins", 8, 9950, 16, 8, 4 },
+	{ "great_gain_is_measured_twice", 8, 2500, 9, 8, 4 },
+	{ "less_than_it_must_loses", 8, 9960, 6, 32, 16 },
+	{ "no_more_than_it_must_takes_sixteen", 8, 9950, 32, 32, 16 },
 	{ "larger_may_lose_a_quarter_percent", 16, 9222, 6, 16, 4 },
-	{ "larger_must_not_lose_more", 16, 9224, 6, 8, 4 },
+	{ "larger_must_not_lose_more", 16, 9224, 6, 8, 0 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(trial, trial_cases, name);
@@ -180,7 +178,9 @@ static void blk_plug_adaptive_test_trial(struct kunit *test)
 	else
 		blk_plug_adaptive_init(&s.a, 2 * DELAY);
 	s.parts[order_base_2(c->size)] = c->parts;
-	run_until(test, &s, true);
+	while (s.a.trial != c->size && s.samples < LONG)
+		run(test, &s, 1);
+	s.of[c->size] = 0;
 	while (s.a.trial == c->size && s.samples < LONG)
 		run(test, &s, 1);
 	KUNIT_EXPECT_EQ(test, s.of[c->size], c->samples);
@@ -210,66 +210,47 @@ static void blk_plug_adaptive_test_patience(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run_until(test, &s, true), 4096 + 1);
 }
 
-struct promise_case {
-	const char *name;
-	u32 noise;	/* in 1/1000 */
-	u32 slower;	/* for so many samples, all sizes were */
-	u32 pause;	/* one sample in so many takes 10 times as long */
-};
+/* If a size gets slower than what it won against, 32 is tried. */
+static void blk_plug_adaptive_test_slow(struct kunit *test)
+{
+	struct sim s = learnt(test);
 
-static const struct promise_case promise_cases[] = {
-	{ "steady" },
-	{ "in_noise", .noise = 80 },
-	{ "after_a_slow_phase", .noise = 10, .slower = 100 },
-	{ "with_pauses", .noise = 10, .pause = 20 },
-};
-
-KUNIT_ARRAY_PARAM_DESC(promise, promise_cases, name);
+	s.parts[3] = 11000;
+	run(test, &s, WARM);
+	KUNIT_EXPECT_EQ(test, s.a.from, 16);
+}
 
 /*
- * Small groups may gain until they have spread commands that would come back in
- * step: in each trial, and no longer when it is over.
+ * While the time varies by more than 1/16, there is nothing to try.  However
+ * much it does, if it always does, it is no other load: patience grows.
  */
-static void blk_plug_adaptive_test_promise(struct kunit *test)
+static void blk_plug_adaptive_test_noisy(struct kunit *test)
 {
-	const struct promise_case *c = test->param_value;
-	unsigned int seed, good = 0;
+	struct sim s = SIM(400, VALLEY);
 
-	for (seed = 0; seed < SEEDS; seed++) {
-		struct sim s = learnt(test);
-
-		prandom_seed_state(&s.rnd, SEED + seed);
-		s.time = 1800;
-		run(test, &s, c->slower);
-		s.time = 1500;
-		run(test, &s, WARM);
-		s.noise = c->noise;
-		s.of[ALWAYS] = 0;
-		while (s.samples < LONG) {
-			u32 i = s.samples;
-
-			s.parts[3] = s.a.trial ? 9200 : 11000;
-			s.time = c->pause && i % c->pause == 0 ? 15000 : 1500;
-			run(test, &s, 1);
-		}
-		good += s.of[ALWAYS];
-	}
-	KUNIT_EXPECT_GE(test, good, SEEDS * LONG * 7 / 10);
+	prandom_seed_state(&s.rnd, SEED);
+	blk_plug_adaptive_init(&s.a, 0);
+	run(test, &s, AGAIN);
+	KUNIT_EXPECT_EQ(test, s.of[ALWAYS], AGAIN);
+	KUNIT_EXPECT_EQ(test, s.a.patience, 4096);
+	s.noise = 0;
+	run(test, &s, AGAIN);
+	KUNIT_EXPECT_EQ(test, s.a.from, 8);
 }
 
 /* If all sizes get slower, what was best still is; but it is looked at. */
 static void blk_plug_adaptive_test_drift(struct kunit *test)
 {
 	struct sim s = learnt(test);
-	unsigned int i, looks = 0;
+	unsigned int i, tries = 0;
 
 	for (i = 0; i < LONG; i++) {
 		s.time = i % 1000 < 500 ? 1800 : 1500;
 		run(test, &s, 1);
-		looks += !s.a.trial && s.a.group != s.a.from;
+		tries += s.a.trial == ALWAYS;
 	}
-	/* 8 samples of 32 and one that settles, in each slow phase */
-	KUNIT_EXPECT_EQ(test, looks, LONG / 1000 * 9);
+	KUNIT_EXPECT_GT(test, tries, 0);
+	KUNIT_EXPECT_EQ(test, s.a.from, 8);
 	KUNIT_EXPECT_GE(test, s.of[8], LONG * 9 / 10);
 }
 
@@ -308,7 +289,7 @@ struct odd_case {
 static const struct odd_case odd_cases[] = {
 	{ "twice_as_fast", 750 },
 	{ "slower_by_a_third", 2000 },
-	{ "a_millionth_as_fast", 100000000 },
+	{ "far_slower", 50000000 },
 	{ "faster_by_a_fifth", 1200, true },
 	{ "slower_by_a_fifth", 1800, true },
 	{ "no_requests", .s = { 1000000, 0, 16 } },
@@ -334,9 +315,9 @@ static void blk_plug_adaptive_test_odd(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, s.a.group, c->stays ? 8 : ALWAYS);
 	s.time = c->time ?: 1500;
-	/* as at first, out of step with others: one settles, one is learnt */
+	/* as at first, out of step: one settles, eight are learnt */
 	if (!c->stays)
-		KUNIT_EXPECT_EQ(test, run_until(test, &s, true), DELAY + 2);
+		KUNIT_EXPECT_EQ(test, run_until(test, &s, true), DELAY + 9);
 }
 
 /* A load that always varies by so much, or drifts, is not another one. */
@@ -348,35 +329,51 @@ static void blk_plug_adaptive_test_unsteady(struct kunit *test)
 	s.parts[4] = 40000;	/* must not win by chance */
 	for (s.noise = 1; s.noise < 300; s.noise++, s.time += 20)
 		run(test, &s, 10);
-	/* it has got slower, so how 32 does is looked at */
+	/* it gets slower, so 32 is tried */
 	looks = s.of[ALWAYS];
-	KUNIT_EXPECT_LE(test, looks, s.samples / 10);
+	KUNIT_EXPECT_LE(test, looks, s.samples / 3);
 	s.noise = 0;
 	s.time *= 3;
 	run(test, &s, 40);
 	KUNIT_EXPECT_GE(test, s.of[ALWAYS], looks + DELAY + 1);
 }
 
-/* A sample covers 16 round trips; where it settles, a quarter of that. */
+/* A sample covers 16 to 24 round trips; where it settles, a quarter of that. */
 static void blk_plug_adaptive_test_epoch(struct kunit *test)
 {
-	static const u32 rows[][2] = {	/* in flight, epoch */
+	static const u32 rows[][2] = {	/* in flight, the shortest epoch */
 		{ 0, 512 }, { 32, 512 }, { 33, 528 }, { 2048, 32768 },
 		{ 2049, 32768 }, { U32_MAX, 32768 },
 	};
-	int i;
+	u32 i, j, length, least, most;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct sim s = SIM(0, VALLEY);
 
 		s.in_flight = rows[i][0];
-		blk_plug_adaptive_init(&s.a, 0);
+		length = rows[i][1];
+		least = 2 * length;
+		most = 0;
+		blk_plug_adaptive_init(&s.a, AGAIN);
+		for (j = 0; j < LONG; j++) {
+			run(test, &s, 1);
+			least = min(least, s.a.epoch);
+			most = max(most, s.a.epoch);
+		}
+		KUNIT_EXPECT_TRUE(test, least >= length &&
+				  least <= length * 33 / 32);
+		KUNIT_EXPECT_TRUE(test, most <= length * 3 / 2 &&
+				  most >= length * 47 / 32);
+		/* fewer in flight may be so just now */
+		s.in_flight = 0;
 		run(test, &s, 1);
-		KUNIT_EXPECT_EQ(test, s.a.epoch, rows[i][1]);
+		KUNIT_EXPECT_GE(test, s.a.epoch, max(length * 7 / 8, 512));
+		s.in_flight = rows[i][0];
 		run_until(test, &s, true);
 		run(test, &s, 1);
 		KUNIT_ASSERT_EQ(test, s.a.group, 8);
-		KUNIT_EXPECT_EQ(test, s.a.epoch, rows[i][1] / 4);
+		KUNIT_EXPECT_TRUE(test, s.a.epoch >= length / 4 &&
+				  s.a.epoch <= length * 3 / 8);
 	}
 }
 
@@ -417,7 +414,8 @@ static struct kunit_case blk_plug_adaptive_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_ends, ends_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_trial, trial_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_patience),
-	KUNIT_CASE_PARAM(blk_plug_adaptive_test_promise, promise_gen_params),
+	KUNIT_CASE(blk_plug_adaptive_test_slow),
+	KUNIT_CASE(blk_plug_adaptive_test_noisy),
 	KUNIT_CASE(blk_plug_adaptive_test_drift),
 	KUNIT_CASE(blk_plug_adaptive_test_fill),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_odd, odd_gen_params),
