@@ -9,9 +9,10 @@
  * - Start as "always", with 32.  Try a quarter of 32, half of any size, then
  *   twice; nothing while the time varies by more than 1/16.
  * - Samples of the two sizes alternate, so that a drift of the load falls on
- *   both: 3 to 16 pairs, until it is clear which is better.  The smaller one
- *   must gain half a percent more than chance may (a quarter, if it is there
- *   already): if the load comes when it comes, there is only chance.
+ *   both: 3 to 16 pairs, until it is clear which is better, or one if the
+ *   trial loses 6%.  The smaller size must gain half a percent more than chance
+ *   may (a quarter, if it is there already): if the load comes when it comes,
+ *   there is only chance.
  * - If no size is better, park for 256 samples, then try again; for twice as
  *   long each time, up to 4096.  If a size gets slower, while parked, than what
  *   it won against, try 32.
@@ -40,6 +41,7 @@ enum {
 	MAX_PATIENCE	= 4096,
 	MAX_ODD		= 4,
 	GAIN		= ONE / 200,
+	LOSS		= 6 * ONE / 100,
 	SURE		= 4,		/* square of 2 standard errors */
 };
 
@@ -110,7 +112,7 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 	a->squares += gain * gain;
 	a->pairs++;
 	sure = plug_sure(a);
-	if (a->pairs < MIN_PAIRS ||
+	if ((a->pairs < MIN_PAIRS && a->sum >= -LOSS * a->pairs) ||
 	    (a->pairs < MAX_PAIRS && sure >= 0 && sure < SURE)) {
 		plug_use(a, a->from);
 		return;

@@ -155,8 +155,9 @@ struct trial_case {
 
 /* Without noise, what decides is the mean gain. */
 static const struct trial_case trial_cases[] = {
-	{ "great_harm_is_measured_twice", 8, 40000, 9, 32, 16 },
-	{ "harm_takes_three", 8, 10200, 6, 32, 16 },
+	{ "great_harm_is_measured_twice", 8, 40000, 3, 32, 16 },
+	{ "harm_takes_one", 8, 10700, 2, 32, 16 },
+	{ "less_harm_takes_three", 8, 10200, 6, 32, 16 },
 	{ "gain_takes_three", 8, 9000, 6, 8, 4 },
 	{ "great_gain_is_measured_twice", 8, 2500, 9, 8, 4 },
 	{ "less_than_it_must_loses", 8, 9960, 6, 32, 16 },

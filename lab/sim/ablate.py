@@ -36,6 +36,7 @@ RULES = {
               ("		plug_use(a, a->from);\n		return;\n	}\n	a->tried",
                "		a->settle = false;\n		return;\n	}\n	a->tried")),
     "more than 3 pairs": (("	MAX_PAIRS	= 16,", "	MAX_PAIRS	= 3,"),),
+    "a pair ends harm": ((" && a->sum >= -LOSS * a->pairs", ""),),
     "chance": (("sure >= 0 && sure < SURE", "false"),),
     "deviation of before": ((" + 2 * dev * dev;", ";"),),
     "quarter": (("quarter ?: (most", "(most"),),
