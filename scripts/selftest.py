@@ -26,8 +26,10 @@ BOOT = 60       # seconds that a guest may be mute besides
 # out where it is missing.
 NOT_IN_UML = re.compile(r"^require .*\b(profiler|nvme)\b", re.M)
 LEFT_OUT = re.compile(r"\b(nvme_if_any|with_two_cpus|nproc|has_profiler)\b")
-# What two CPUs at once, or the profiler's own count, show as well.
-IN_BOTH = ("fallback.sh", "siblings_write.sh", "tags.sh", "tags_waits.sh")
+# What two CPUs at once, or the profiler's own count, show as well; and what wants
+# a steady time, but NVMe, too.
+IN_BOTH = ("adaptive_learns.sh", "fallback.sh", "siblings_write.sh", "tags.sh",
+           "tags_waits.sh")
 # What run_kselftest.sh wants to find on a machine. Its prefix.pl passes on each
 # line at once, as sed does not: a test may end the guest.
 JOB = """export BLOCK_PLUG_DEVS=%s PATH=/usr/bin:/bin BLOCK_PLUG_COUNTS=%s
@@ -95,7 +97,7 @@ def fit(tests, uml, rest=False):
     fitting = [test for test in tests if not NOT_IN_UML.search(source(test))]
     others = [test for test in tests if test not in fitting or LEFT_OUT.search(source(test))]
     if rest:
-        return [test for test in fitting if test not in others]
+        return [test for test in fitting if test not in others or test in IN_BOTH]
     return fitting if uml else [test for test in tests if test in (*others, *IN_BOTH)]
 
 

@@ -59,12 +59,21 @@ samples_add_up()
 
 # --- what it does -----------------------------------------------------------
 
+# Nothing is tried while the time varies by more than 1/16, as that of a guest
+# does whose CPUs are emulated; in a kernel that is a process it does not.
+has_tried()
+{
+	samples trial | grep -qv '^0$' ||
+		{ skip_case "the time varied too much for a trial"; return 1; }
+}
+
 # A plug holds 32, so a quarter of it is what comes first.
 tries_and_parks()
 {
 	set_fresh "$1" adaptive || return 1
 	sampled load_until is_parked "$1" 625 || return
 	expect_legal
+	has_tried || return 0
 	expect_text "first trial" \
 		"$(samples best trial | grep -v ' 0$' | head -n 1)" "32 8"
 }
@@ -75,6 +84,7 @@ sends_out_what_it_tries()
 {
 	set_fresh "$1" adaptive || return 1
 	sampled batches "$1" 625 || return
+	has_tried || return 0
 	samples group nr flushes >"$TMP/sizes"
 	expect_count "sizes in force" \
 		"$(cut -d ' ' -f 1 "$TMP/sizes" | sort -u | wc -l)" 2 6
@@ -120,10 +130,9 @@ verifies()
 	done
 	trace_end
 	expect_legal
-	expect_count "samples of a trial" \
-		"$(samples group | grep -vc '^32$')" 1 1000000
 	set_mode "$1" always &&
-	load -r verify -a seq -z 32m -S $pass "/dev/$1"
+	load -r verify -a seq -z 32m -S $pass "/dev/$1" || return
+	has_tried || return 0
 }
 
 # --- where there is nothing to learn from -----------------------------------

@@ -59,7 +59,7 @@ samples()
 	}' "$TMP/trace"
 }
 
-# No size is left to try: a fresh one waits for 1 sample, or 36.
+# No size is left to try: a fresh one waits for 8 samples, or 43.
 is_parked()
 {
 	[ "$(line_of "$1" samples_parked)" -gt 64 ]
@@ -79,15 +79,14 @@ load_until()
 }
 
 # What may follow what: sizes that plugs can have, the one that was decided on
-# is in force, and one is the best only after a trial. Without a trial, 32 may
-# be looked at, since the best got slower. A trace may begin with what was
-# before.
+# is in force, and one is the best only after a trial, or 32 from the start. A
+# trace may begin with what was before.
 expect_legal()
 {
 	samples group best trial next | awk '
 	{ text = last " -> " $0; last = $0 }
 	$2 !~ /^(1|2|4|8|16|32)$/ || $3 !~ /^(0|1|2|4|8|16|32)$/ ||
-		$2 == $3 || $4 != $2 && $4 != $3 && ($3 || $4 != 32) {
+		$2 == $3 || $4 != $2 && $4 != $3 {
 			print text
 		}
 	NR > 1 && $1 != next_group { print text }
