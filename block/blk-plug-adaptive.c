@@ -100,6 +100,7 @@ static s64 plug_sure(const struct blk_plug_adaptive *a)
 /* After each pair: is one of the two sizes better, or does it go on? */
 static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 {
+	bool smaller = a->trial < a->from, better;
 	s64 gain, sure;
 
 	if (a->group == a->from) {
@@ -118,7 +119,8 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 		return;
 	}
 	a->tried |= a->trial;
-	if ((sure > 0) == (a->trial < a->from)) {
+	better = sure > 0;
+	if (smaller == better) {
 		a->tried = a->from;
 		a->promise = min(a->promise ?: a->time, a->time);
 		a->from = a->trial;
