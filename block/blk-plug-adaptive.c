@@ -30,6 +30,7 @@
 enum {
 	ONE		= 65536,
 	LARGEST		= BLK_PLUG_ADAPTIVE_MAX_GROUP,
+	ALL		= 2 * LARGEST - 1,	/* sizes, as a mask */
 	ROUND_TRIPS	= 16,
 	MIN_EPOCH	= 512,
 	MAX_IN_FLIGHT	= 2048,		/* more would take too long */
@@ -72,7 +73,7 @@ static void plug_next(struct blk_plug_adaptive *a)
 	/* sizes that no plug fills make no difference: start below them */
 	unsigned int filled = roundup_pow_of_two(a->fill);
 	unsigned int most = min(a->from, filled);
-	unsigned int left = (LARGEST | (LARGEST - 1)) & ~a->tried;
+	unsigned int left = ALL & ~a->tried;
 	unsigned int quarter = a->from == LARGEST ? most / 4 & left : 0;
 	unsigned int twice = a->from <= filled ? 2 * a->from & left : 0;
 
@@ -82,9 +83,7 @@ static void plug_next(struct blk_plug_adaptive *a)
 		plug_try(a, quarter ?: (most / 2 & left) ?: twice);
 }
 
-/*
- * Does the smaller size gain what it must?  Standard errors, signed, squared.
- */
+/* Does the smaller size gain what it must?  In standard errors, squared. */
 static s64 plug_sure(const struct blk_plug_adaptive *a)
 {
 	bool smaller = a->trial < a->from;
@@ -134,7 +133,7 @@ static void plug_in_park(struct blk_plug_adaptive *a)
 	/* slower now than what it won against: does 32 do better? */
 	if (a->from < LARGEST &&
 	    a->time > a->promise + a->promise / 32 + a->dev) {
-		a->tried = 2 * LARGEST - 1;
+		a->tried = ALL;
 		a->promise = a->time;
 		plug_try(a, LARGEST);
 	} else if (!--a->parked) {

@@ -502,6 +502,7 @@ static void blk_plug_policy_test_due(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->in_flight, c->shared ?: 8);
 	KUNIT_EXPECT_TRUE(test, s->ns && s->ns <= ktime_get_ns() - start);
 	epoch = round_up(f->loop->controller.epoch, FOLD);
+	KUNIT_EXPECT_GE(test, epoch, c->shared ? 80 * 16 : EPOCH);
 	count(f, epoch - 32);
 	KUNIT_EXPECT_EQ(test, s->nr, EPOCH + others);
 	count(f, 32);

@@ -142,18 +142,16 @@ static void blk_plug_stat_test_why(struct kunit *test)
 	};
 	struct blk_mq_plug_use *use = &fake->ctx.plug_use[HCTX_TYPE_DEFAULT];
 	enum blk_plug_stat_id id;
+	u8 *nr = use->nr;
 	unsigned int got;
 
-	*use = (struct blk_mq_plug_use){
-		.plug_id	= 1,
-		.nr		= { c->used, BLK_MAX_REQUEST_COUNT },
-	};
+	use->plug_id = 1;
 	if (c->taken) {
 		fake->plug.id = 1;
-		use->nr[0] = c->taken;
-		use->nr[1] = c->used;
-		use->nr[2] = BLK_MAX_REQUEST_COUNT;
+		*nr++ = c->taken;
 	}
+	*nr++ = c->used;
+	*nr = BLK_MAX_REQUEST_COUNT;
 	hctx->flags = c->shared ? BLK_MQ_F_TAG_QUEUE_SHARED : 0;
 	hctx->state = BIT(BLK_MQ_S_TAG_ACTIVE);
 	hctx->tags = &fake->tags;

@@ -32,24 +32,14 @@ merging()
 	plugs "$1" bp0 $N -a seq
 }
 
-# Plugs of two sizes.
-merging_in_turn()
+# in_turn SIZE ACCESS SIZE ACCESS: plugs of two kinds
+in_turn()
 {
 	local i=0
 
 	set_attr /sys/block/bp0/queue/max_sectors_kb 128 || return
 	while [ $((i += 1)) -le $N ]; do
-		plugs 32 bp0 1 -a seq && plugs 16 bp0 1 -a seq || return
-	done
-}
-
-# kinds_in_turn SIZE: plugs that merge, and others that do not
-kinds_in_turn()
-{
-	local i=0
-
-	while [ $((i += 1)) -le $N ]; do
-		plugs "$1" bp0 1 -a seq && plugs "$1" bp0 1 || return
+		plugs "$1" bp0 1 -a "$2" && plugs "$3" bp0 1 -a "$4" || return
 	done
 }
 
@@ -198,12 +188,12 @@ row "32 that merge into one request" "" "REQUESTS~N $merged" merging 32 32
 row "128 that merge into four" "" "REQUESTS~4*N $merged" merging 128 32
 row "128 that merge two by two" "" "REQUESTS~64*N $merged" merging 128 2
 row "plugs of 32 and 16 in turn, one request each" "" "REQUESTS~2*N $merged" \
-	merging_in_turn
+	in_turn 32 seq 16 seq
 
 # Reproducer: each random plug learnt anew, by 1, 1, 2 and 4, what the one before
 # the last had used.
 row "plugs of 8 that merge, and that do not, in turn" "" \
-	"REQUESTS~9*N $merged TAG_BATCHES~N:N+2" kinds_in_turn 8
+	"REQUESTS~9*N $merged TAG_BATCHES~N:N+2" in_turn 8 seq 8 rand
 
 # Reproducer: whoever sleeps gives back what the plug has allocated ahead, and
 # the next I/O allocated 31 requests anew. A timer completes, or "never" would
