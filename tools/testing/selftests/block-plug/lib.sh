@@ -110,8 +110,8 @@ expect_text()
 	[ "$2" = "$3" ] || failed "$1: expected '$3', saw '$2'"
 }
 
-# expect_count WHAT SEEN LEAST MOST: with BLOCK_PLUG_COUNTS=1 it says what it
-# saw
+# expect_count WHAT SEEN LEAST MOST: with a number in BLOCK_PLUG_COUNTS it
+# says what it saw
 expect_count()
 {
 	[ -z "${BLOCK_PLUG_COUNTS-}" ] || note "count $2 of $3 to $4: $1"

@@ -16,7 +16,9 @@
 . "${0%/*}/trace_lib.sh"
 
 EVENT=io_uring:io_uring_queue_async_work
-IOS=1600	# of each task
+# Of each task. Where time repeats, so does the count; with another number in
+# BLOCK_PLUG_COUNTS it does not.
+IOS=$((1600 - BATCH * (${BLOCK_PLUG_COUNTS:-1} - 1)))
 
 need_worker_events()
 {
