@@ -88,7 +88,7 @@ static void blk_plug_loop_publish(struct blk_plug_loop *loop)
 	const struct blk_plug_adaptive *c = &loop->controller;
 
 	/* all CPUs have it in their caches: write it only if it changes */
-	if (!loop->pinned && loop->group != c->group)
+	if (loop->group != c->group)
 		WRITE_ONCE(loop->group, c->group);
 	WRITE_ONCE(loop->next, atomic_read(&loop->folded) + c->epoch);
 }
@@ -102,6 +102,8 @@ static void blk_plug_loop_begin(struct blk_mq_hw_ctx *hctx,
 {
 	blk_plug_adaptive_init(&loop->controller,
 			       hctx->queue_num % DELAYS * DELAY);
+	if (loop->pinned)
+		loop->controller.group = loop->pinned;
 	loop->sample = (struct blk_plug_adaptive_sample){};
 	loop->total = blk_plug_loop_read(hctx);
 	blk_plug_loop_publish(loop);
@@ -120,7 +122,8 @@ static void blk_plug_loop_sample(struct blk_mq_hw_ctx *hctx,
 		.in_flight = blk_plug_loop_in_flight(hctx),
 	};
 	loop->total = total;
-	blk_plug_adaptive_decide(&loop->controller, &loop->sample);
+	if (!loop->pinned)
+		blk_plug_adaptive_decide(&loop->controller, &loop->sample);
 	trace_blk_plug_policy_sample(hctx, loop);
 	blk_plug_loop_publish(loop);
 }
@@ -237,7 +240,7 @@ static void blk_plug_loop_show_locked(struct seq_file *m,
 	const struct blk_plug_adaptive *c = &loop->controller;
 
 	seq_printf(m, "group %u\n", loop->group);
-	seq_printf(m, "pinned %u\n", loop->pinned);
+	seq_printf(m, "pinned %u\n", !!loop->pinned);
 	seq_printf(m, "from %u\n", c->from);
 	seq_printf(m, "trial %u\n", c->trial);
 	seq_printf(m, "samples_parked %u\n", c->trial ? 0 : c->parked);
@@ -286,8 +289,6 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 							       -ENOMEM;
 	spin_lock(&loop->lock);
 	loop->pinned = group;
-	if (group)
-		WRITE_ONCE(loop->group, group);
 	blk_plug_loop_begin(hctx, loop);
 	spin_unlock(&loop->lock);
 	return count;

@@ -20,29 +20,22 @@
 
 struct seq_file;
 
-/**
- * struct blk_plug_loop - a hardware queue's samples and decision
- * @group:	requests that plugs send out at a time
- * @pinned:	@group was set by hand, and stays
- * @folded:	requests that CPUs have reported
- * @next:	value of @folded at which the next sample is due
- * @lock:	protects all of this; submitters read @group and @next without
- *		it, and only try to take it
- * @total:	the counters and the time when the last sample ended
- * @sample:	the last sample
- * @controller:	decides
- *
- * What every plug reads comes first, and is written only if it changes.
+/*
+ * What every plug reads comes first, and is written only if it changes: a line
+ * that all CPUs have in their caches.  Submitters read @group and @next without
+ * the lock, and only try to take it.
  */
 struct blk_plug_loop {
-	u8 group;
-	bool pinned;
+	u8 group;	/* requests that plugs send out at a time */
+	u8 pinned;	/* the same, set by hand; 0: not */
 
+	/* requests that CPUs have reported */
 	atomic_t folded ____cacheline_aligned_in_smp;
-	u32 next;
-	spinlock_t lock;	/* all but what submitters read */
+	u32 next;	/* value of folded at which the next sample is due */
+	spinlock_t lock;
+	/* the counters and the time when the last sample ended */
 	struct blk_plug_adaptive_sample total;
-	struct blk_plug_adaptive_sample sample;
+	struct blk_plug_adaptive_sample sample;		/* the last one */
 	struct blk_plug_adaptive controller;
 };
 
@@ -51,14 +44,10 @@ struct blk_plug_loop {
 struct blk_plug_loop *blk_plug_loop_alloc(struct blk_mq_hw_ctx *hctx);
 void __blk_plug_loop_count_flush(const struct blk_plug *plug);
 
-/**
- * blk_plug_loop_get - the loop of a hardware queue
- * @hctx: hardware queue
- *
- * The first call allocates it; it stays for as long as the hardware queue.
- *
- * Context: Task context of the submitter; q_usage_counter held.
- * Return: %NULL if there is no memory, or the queue can have no policy.
+/*
+ * The first call allocates it; it stays for as long as the hardware queue.  The
+ * caller holds q_usage_counter.  NULL if there is no memory, or the queue can
+ * have no policy.
  */
 static inline struct blk_plug_loop *
 blk_plug_loop_get(struct blk_mq_hw_ctx *hctx)
@@ -66,14 +55,9 @@ blk_plug_loop_get(struct blk_mq_hw_ctx *hctx)
 	return READ_ONCE(hctx->plug_loop) ?: blk_plug_loop_alloc(hctx);
 }
 
-/**
- * blk_plug_loop_count_flush - a plug is about to send out what it holds
- * @plug: plug, which holds one request or more
- *
- * Does nothing for a plug of several queues: it is filled as under "always",
- * and nothing is compared.
- *
- * Context: Task context of the submitter; q_usage_counter held.
+/*
+ * A plug is about to send out what it holds.  A plug of several queues counts
+ * nothing: it is filled as under "always".
  */
 static inline void blk_plug_loop_count_flush(const struct blk_plug *plug)
 {
@@ -81,24 +65,11 @@ static inline void blk_plug_loop_count_flush(const struct blk_plug *plug)
 		__blk_plug_loop_count_flush(plug);
 }
 
-/**
- * blk_plug_loop_restart - forget what was learnt about a queue
- * @q: blk-mq queue; nothing is done while it is frozen
- *
- * Context: Process context.
- */
+/* Forget what was learnt about a queue, unless it is frozen. */
 void blk_plug_loop_restart(struct request_queue *q);
 
-/**
- * blk_plug_loop_init_hctx - prepare a new or reused hardware queue
- * @hctx: hardware queue, whose CPUs have been mapped
- */
+/* A new or reused hardware queue, whose CPUs have been mapped. */
 void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx);
-
-/**
- * blk_plug_loop_free_hctx - free a hardware queue's loop
- * @hctx: hardware queue that nobody uses any more
- */
 void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx);
 
 /* <debugfs>/block/<disk>/hctx<N>/plug_adaptive */
@@ -108,17 +79,9 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 
 #else /* CONFIG_BLK_PLUG_POLICY */
 
-static inline void blk_plug_loop_count_flush(const struct blk_plug *plug)
-{
-}
-
-static inline void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
-{
-}
-
-static inline void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
-{
-}
+static inline void blk_plug_loop_count_flush(const struct blk_plug *plug) { }
+static inline void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx) { }
+static inline void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx) { }
 
 #endif /* CONFIG_BLK_PLUG_POLICY */
 #endif /* BLK_PLUG_LOOP_H */

@@ -12,7 +12,6 @@
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
 #include <linux/seq_file.h>
-#include <linux/wait.h>
 #include <kunit/visibility.h>
 
 #include "blk.h"
@@ -41,7 +40,12 @@ static const char *const blk_plug_stat_rows[BLK_PLUG_STAT_NR] = {
 #define CREATE_TRACE_POINTS
 #include <trace/events/blk_plug_stat.h>
 
-/* On while any queue is counted; counts these queues. */
+/*
+ * On while any queue is counted; counts these queues.  Who changes it waits for
+ * cpu_hotplug_lock, under which a CPU that goes waits for I/O: so no queue may
+ * be frozen then.  That of rq-qos was, which is why it gave its key up in
+ * 370ac285f23a.
+ */
 DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_key);
 
@@ -124,23 +128,6 @@ void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_free_hctx);
 
-/*
- * Wait while the queue is frozen, but not if the disk goes: its removal freezes
- * the queue and waits for writers of this file.  No other freeze does: with a
- * hardware queue only the files of hctx<N> go.
- */
-static int blk_plug_stat_enter(struct request_queue *q)
-{
-	while (!percpu_ref_tryget(&q->q_usage_counter)) {
-		wait_event(q->mq_freeze_wq,
-			   !READ_ONCE(q->mq_freeze_depth) ||
-			   test_bit(GD_DEAD, &q->disk->state));
-		if (test_bit(GD_DEAD, &q->disk->state))
-			return -ENODEV;
-	}
-	return 0;
-}
-
 void blk_plug_stat_disable(struct request_queue *q)
 {
 	if (test_and_clear_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags))
@@ -157,15 +144,17 @@ static int blk_plug_stat_enable(struct request_queue *q)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
-	int ret;
+	int ret = -EAGAIN;
+	bool on;
 
 	/* takes cpus_read_lock(), so do it without that reference */
 	static_branch_inc(&blk_plug_stat_key);
-	if (test_and_set_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags))
+	on = test_and_set_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags);
+	if (on)
 		static_branch_dec(&blk_plug_stat_key);
 
-	ret = blk_plug_stat_enter(q);
-	if (!ret) {
+	/* who freezes the queue may wait for whoever writes to its files */
+	if (percpu_ref_tryget(&q->q_usage_counter)) {
 		queue_for_each_hw_ctx(q, hctx, i) {
 			ret = blk_plug_stat_alloc(hctx);
 			if (ret)
@@ -173,7 +162,7 @@ static int blk_plug_stat_enable(struct request_queue *q)
 		}
 		blk_queue_exit(q);
 	}
-	if (ret)
+	if (ret && !on)
 		blk_plug_stat_disable(q);
 	return ret;
 }

@@ -9,7 +9,7 @@
 
 #include "../blk.h"
 #include "../blk-mq.h"
-#include "../blk-plug-hold.h"
+#include "../blk-plug-policy.h"
 #include "../blk-plug-loop.h"
 
 #define NO_GROUP	BLK_PLUG_POLICY_NO_GROUP
@@ -522,7 +522,9 @@ static void blk_plug_policy_test_begin(struct kunit *test)
 		*counter(f, TYPE) = 0;
 		learn(f, 8);
 		f->loop->group = 5;
-		f->loop->pinned = i % 2;
+		f->loop->pinned = i % 2 ? 5 : 0;
+		if (i % 2)
+			f->loop->controller.group = 5;
 		count(f, round_up(f->loop->controller.epoch, FOLD));
 		KUNIT_EXPECT_EQ(test, f->loop->group, i % 2 ? 5 : 8);
 		count(f, 32);
@@ -534,13 +536,16 @@ static void blk_plug_policy_test_begin(struct kunit *test)
 			blk_plug_loop_init_hctx(&f->hctx);
 		f->hctx.tags = &f->tags;
 		KUNIT_EXPECT_EQ(test, f->loop->group, i % 2 ? 5 : 32);
-		KUNIT_EXPECT_EQ(test, f->loop->controller.group, 32);
+		KUNIT_EXPECT_EQ(test, f->loop->controller.group,
+				i % 2 ? 5 : 32);
 		/* out of step with the seven next to it */
 		KUNIT_EXPECT_EQ(test, f->loop->controller.delay, 11 % 8 * 5);
 		KUNIT_EXPECT_EQ(test, f->loop->sample.nr, 0);
 		count(f, EPOCH);
 		/* the CPU has told of 32 more, which were counted before */
 		KUNIT_EXPECT_EQ(test, f->loop->sample.nr, EPOCH - 32);
+		/* nothing is decided about a size that is not in force */
+		KUNIT_EXPECT_EQ(test, f->loop->controller.settle, i % 2);
 	}
 }
 

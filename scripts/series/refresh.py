@@ -79,22 +79,37 @@ def fold(found):
     return kept
 
 
+def in_order(sections, order):
+    """{name: the lines before it}; the file's own comment stays at its top."""
+    lead = next(iter(sections.values()), [])
+    head = lead[:lead.index("") + 1] if "" in lead else []
+    own = {name: lines[len(head):] if lines is lead else lines
+           for name, lines in sections.items()}
+    found = {name: own.get(name, [""]) for name in dict.fromkeys((*order, *own))}
+    first = next(iter(found), "")
+    return {name: head + lines[lines[:1] == [""]:] if name == first else
+            lines if lines[:1] == [""] else ["", *lines] for name, lines in found.items()}
+
+
 def assign_sections(head, made, found, sections):
-    """Known: as before. New: as its Section: trailer says, or as the one before."""
-    section = next(iter(sections), "")
+    """Known: as before. New: as its Section: trailer says, or as the one before.
+    The sections come in the order of their mails."""
+    section, order = next(iter(sections), ""), []
     for k, entry in enumerate(head):
-        before = section
         if k in found:
             section = made[found[k]].section
         section = entry.section = entry.section or section
         if not section:
             raise Failure(f"'{entry.subject}': no section; add a line 'Section: <name>' to its "
                           "message")
-        sections.setdefault(section, [""])
-        order = list(sections)
-        if k and order.index(section) < order.index(before):
-            raise Failure(f"'{entry.subject}' of section {section} comes after one of {before}: "
+        if section in order[:-1]:
+            raise Failure(f"'{entry.subject}' of section {section} comes after one of {order[-1]}: "
                           "move it, or write 'Section: <name>' into its message")
+        if section not in order:
+            order.append(section)
+    found = in_order(sections, order)
+    sections.clear()
+    sections.update(found)
 
 
 def merge_mails(rooms, made, head, found, left):

@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -490,6 +491,20 @@ def test_refresh_sections(f):
     assert f.git("log", "-1", "--format=%b") == "Why."
     f.commit("late\n\nSection: batching", {"tools/late.c": "int s;\n"})
     f.refused("refresh", words=["late", "batching"])
+
+
+def test_refresh_moves_a_section(f):
+    """With its mails, and its comment."""
+    f.commit("perf: new\n\nSection: speed", {"tools/speed.c": "int s;\n"})
+    f.ok("refresh")
+    f.git("checkout", "-q", "-B", "series", "base")
+    f.git("cherry-pick", MADE)
+    f.git("cherry-pick", f"base..{MADE}~1")
+    f.ok("refresh")
+    assert re.findall(r"\[.*|#.*", f.read("patches/7.3/series")) == [
+        "# the file's own comment", "[speed]", "# fixes first", "[batching]", "[policy]",
+        "# two hooks"]
+    assert f.list_mails()[0] == "0001-perf-new.patch"
 
 
 def test_refresh_removes_deleted_files(f):

@@ -5,7 +5,7 @@
  * of completions, or the wait for either.
  *
  * A load consists of I/Os, which is what is scored.  In the plug they become
- * requests, by the rules of blk-mq and of blk-plug-hold.c; these are what the
+ * requests, by the rules of blk-mq and of blk-plug-policy.c; these are what the
  * device and the controller see.
  */
 #include <stdio.h>
@@ -510,7 +510,7 @@ static void complete(struct sim *sim, struct task *task,
 	stage_check(sim, now);
 }
 
-/* --- the plug, by the rules of blk_add_rq_to_plug() and blk-plug-hold --- */
+/* --- the plug, by the rules of blk_add_rq_to_plug(), blk-plug-policy.c --- */
 
 /* Does what is held leave before another request comes? */
 static bool plug_full(const struct plug *plug, u32 size)
