@@ -12,6 +12,7 @@
 #include <linux/blkdev.h>
 #include <linux/kstrtox.h>
 #include <linux/seq_file.h>
+#include <linux/wait.h>
 #include <kunit/visibility.h>
 
 #include "blk.h"
@@ -128,6 +129,25 @@ void blk_plug_stat_free_hctx(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_IF_KUNIT(blk_plug_stat_free_hctx);
 
+/*
+ * Wait while the queue is frozen, but not if the disk goes: its removal freezes
+ * the queue and waits for writers of this file.  No other freeze does: with a
+ * hardware queue only the files of hctx<N> go.  An add_disk() that fails may
+ * wait for the writer, too, so that this can be killed.
+ */
+static int blk_plug_stat_enter(struct request_queue *q)
+{
+	while (!percpu_ref_tryget(&q->q_usage_counter)) {
+		if (wait_event_killable(q->mq_freeze_wq,
+					!READ_ONCE(q->mq_freeze_depth) ||
+					test_bit(GD_DEAD, &q->disk->state)))
+			return -EINTR;
+		if (test_bit(GD_DEAD, &q->disk->state))
+			return -ENODEV;
+	}
+	return 0;
+}
+
 void blk_plug_stat_disable(struct request_queue *q)
 {
 	if (test_and_clear_bit(QUEUE_FLAG_PLUG_STAT, &q->queue_flags))
@@ -144,8 +164,8 @@ static int blk_plug_stat_enable(struct request_queue *q)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
-	int ret = -EAGAIN;
 	bool on;
+	int ret;
 
 	/* takes cpus_read_lock(), so do it without that reference */
 	static_branch_inc(&blk_plug_stat_key);
@@ -153,8 +173,8 @@ static int blk_plug_stat_enable(struct request_queue *q)
 	if (on)
 		static_branch_dec(&blk_plug_stat_key);
 
-	/* who freezes the queue may wait for whoever writes to its files */
-	if (percpu_ref_tryget(&q->q_usage_counter)) {
+	ret = blk_plug_stat_enter(q);
+	if (!ret) {
 		queue_for_each_hw_ctx(q, hctx, i) {
 			ret = blk_plug_stat_alloc(hctx);
 			if (ret)

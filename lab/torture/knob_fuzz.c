@@ -98,11 +98,10 @@ static size_t make_text(int kind)
 	}
 }
 
-/* Whether an answer is no more than that the disk has gone, or is frozen */
+/* Whether an answer is no more than that the disk has gone */
 static bool is_gone(const struct knob *knob, ssize_t got)
 {
 	return got < 0 && knob->goes && (errno == ENOENT || errno == ENODEV ||
-		errno == EAGAIN ||
 		(errno == EIO && knob->kind > NOMERGES)) && ++gone;
 }
 
