@@ -24,6 +24,10 @@ from lab.native import native_build, native_loads, native_rounds, native_uml
 from lab.native.native_rounds import Cell
 from plugtools.report import intervals
 from scripts.checks import tap
+from scripts.series import measured
+from scripts.series.env import PATCHES
+from scripts.series.files import parse_series
+from scripts.series.mail import cover
 
 NAME = "native"
 CLAIM = ("what each section and each policy costs and gains in time, on this "
@@ -50,7 +54,7 @@ User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 BASE, SERIES = "unpatched", "patched"
 REFERENCE = Cell(BASE)
 
-RUNS = 15
+RUNS = 8                        # what ends within 20 minutes
 PATIENCE = 120              # seconds that it waits for quiet, all in all
 MANY = 16                   # delays that say how long one is
 ROUNDS = os.path.join(lab.OUT, "native-rounds.jsonl")
@@ -81,7 +85,7 @@ def records(rounds, plan, head):
              "counters": cell.counters, "workload": name, "commit": head,
              "cpus": native_loads.LOADS[name].cpus,
              **compare(rounds, name, plan.cells[0], cell)}
-            for name in plan.loads for cell in plan.cells]
+            for name in plan.loads for cell in plan.cells_of(name)]
 
 
 # --- measuring ---------------------------------------------------------------
@@ -96,8 +100,24 @@ def cells(names):
     """All of them, of kernels in order; the counters come with a section."""
     return [REFERENCE, Cell(BASE, "nomerges2"),
             *(Cell(name) for name in names if name not in (BASE, SERIES)),
-            *(Cell(SERIES, mode, counters) for counters in (False, True)
-              for mode in MODES)]
+            *(Cell(SERIES, mode) for mode in MODES), Cell(SERIES, counters=True)]
+
+
+def asked():
+    """{section: loads} of those covers that want figures, in order."""
+    found = {}
+    for section in parse_series((PATCHES / "series").read_text()).sections:
+        names = measured.PLACE.findall(cover(section))
+        if names:
+            found[section] = " ".join(names).split()
+    return found
+
+
+def narrow(found, wanted):
+    """{cell: loads} of the kernels within the series: what some cover wants is
+    measured on each of them, all else not."""
+    names = sorted({name for names in wanted.values() for name in names})
+    return {cell: names for cell in found if cell.kernel not in (BASE, SERIES)}
 
 
 def cpu_name():
@@ -122,16 +142,16 @@ def images(commits):
 
 def keys(commits):
     """What rounds are of, to know them by."""
-    return {"loads": loads(), "cpu": cpu_name(), **{
+    return {"loads": loads(), "asked": asked(), "cpu": cpu_name(), **{
         name: native_build.key_of(native_build.planted(commit))
         for name, commit in commits.items()}}
 
 
 def whole_plan(runs):
     commits = kernels()
-    return native_rounds.Plan(images(commits), cells(commits),
-                              loads(), runs or RUNS, PATIENCE, ROUNDS,
-                              keys(commits))
+    chosen = cells(commits)
+    return native_rounds.Plan(images(commits), chosen, loads(), runs or RUNS, PATIENCE,
+                              ROUNDS, keys(commits), narrow(chosen, asked()))
 
 
 def measure(runs, head):
@@ -185,14 +205,16 @@ def cell_text(one):
 
 
 def table(found):
+    """Not all kernels have all loads."""
     rows = {}
     for one in found:
-        rows.setdefault(label(one), []).append(one)
+        rows.setdefault(label(one), {})[one["workload"]] = one
     first, *others = rows.items()
-    return [*heads([one["workload"] for one in first[1]]),
+    return [*heads(first[1]),
             f"{first[0] + ', ns':21}" + "".join(
-                f"{one['ns_per_io']:11.1f}" for one in first[1]),
-            *(f"{name:21}" + "".join(f" {cell_text(one):>10}" for one in row)
+                f"{one['ns_per_io']:11.1f}" for one in first[1].values()),
+            *(f"{name:21}" + "".join(
+                f" {cell_text(row[load]) if load in row else '-':>10}" for load in first[1])
               for name, row in others), ""]
 
 

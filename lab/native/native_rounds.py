@@ -12,7 +12,7 @@ from lab.bench import lab
 from lab.native import native_loads, native_uml
 from scripts import common
 
-SLICES = 4                      # of a cell's time with a load; the least counts
+SLICES = 3                      # of a cell's time with a load; the least counts
 FIRST = 3                       # slices of the one that is not counted
 TRIAL_IOS = 20000               # of the run that says how many I/Os a slice has
 
@@ -53,6 +53,7 @@ class Plan:
     patience: float = 0         # seconds to wait for quiet, all in all
     path: str = os.devnull      # of the lines that are written
     key: dict = dataclasses.field(default_factory=dict)
+    narrow: dict = dataclasses.field(default_factory=dict)  # cell: its few loads
 
     def __post_init__(self):
         self.cpus = native_uml.host_cpus()
@@ -62,6 +63,10 @@ class Plan:
             raise lab.LabError(f"some of the loads need {needed} CPUs")
         self.ios = {}
         self.doing = ""
+
+    def cells_of(self, name):
+        """Those that are measured with a load."""
+        return [cell for cell in self.cells if name in self.narrow.get(cell, [name])]
 
     def begin(self):
         with open(self.path, "w", encoding="ascii"):
@@ -108,11 +113,12 @@ def fastest(machines, load, ios):
     return {cell: min(slices) for cell, slices in found.items()}
 
 
-def boot(plan, stack, cpus):
-    """{cell: machine}, all of them set up. One by one: a CPU that waits for its
+def boot(plan, stack, names, cpus):
+    """{cell: machine} for these loads, all of them set up. One by one: a CPU that waits for its
     machine's other CPU would keep the other machines' off."""
     machines = {}
-    for cell in shuffled(plan.cells):
+    used = {cell for name in names for cell in plan.cells_of(name)}
+    for cell in shuffled(used):
         machine = machines[cell] = stack.enter_context(native_uml.Machine(
             cell.name, plan.images[cell.kernel], plan.cpus[:cpus]))
         machine.start(*cell.settings(machine.has_policies()))
@@ -123,10 +129,11 @@ def measure_on(plan, names, cpus):
     """{load: {name of a cell: ns per I/O}}, on machines of so many CPUs."""
     found = {}
     with contextlib.ExitStack() as stack:
-        machines = boot(plan, stack, cpus)
+        machines = boot(plan, stack, names, cpus)
         for name in shuffled(names):
             ios = length(plan, machines[plan.cells[0]], name)
-            times = fastest(machines, native_loads.LOADS[name], ios)
+            times = fastest({cell: machines[cell] for cell in plan.cells_of(name)},
+                            native_loads.LOADS[name], ios)
             found[name] = {cell.name: round(ns, 3)
                            for cell, ns in times.items()}
     return found

@@ -17,9 +17,6 @@ from lab.bench import documents, lab
 from lab.native import native, native_loads
 from scripts import common
 from scripts.series import measured as store
-from scripts.series.env import PATCHES
-from scripts.series.files import parse_series
-from scripts.series.mail import cover
 
 # What the whole series is compared in: the first with the others.
 CHOICES = [("unpatched", "always"), ("unpatched", "nomerges2"),
@@ -27,16 +24,6 @@ CHOICES = [("unpatched", "always"), ("unpatched", "nomerges2"),
 # And, in the same kernel, what the modes do to the default one.
 MODES = [("patched", mode) for mode in native.MODES]
 KEPT = ("ratio", "ci_low", "ci_high", "ns_per_io", "quiet")
-
-
-def asked():
-    """{section: loads} of those covers that want figures, in order."""
-    found = {}
-    for section in parse_series((PATCHES / "series").read_text()).sections:
-        names = store.PLACE.findall(cover(section))
-        if names:
-            found[section] = " ".join(names).split()
-    return found
 
 
 def steps(wanted):
@@ -84,7 +71,7 @@ def main():
                         "fill the documents in from what there is")
     parser.add_argument("section", nargs="*", help="only these")
     args = parser.parse_args()
-    wanted = asked()
+    wanted = native.asked()
     unknown = [name for name in args.section
                if name not in wanted and name != store.WHOLE]
     if unknown:

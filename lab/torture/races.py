@@ -27,6 +27,9 @@ KNOWN = {
     frozenset({"bio_endio", "blk_mq_submit_bio"}): (
         2, "bio::bi_flags of a bio that was split: what is left is marked "
         "BIO_QOS_THROTTLED, and the end of its first part reads BIO_CHAIN"),
+    frozenset({"sbitmap_find_bit", "sbitmap_queue_clear"}): (
+        8, "sbitmap_word::cleared: who finds no bit looks whether some were "
+        "cleared meanwhile"),
 }
 CYCLE = "WARNING: possible circular locking dependency detected"
 # Setting a first limit allocates memory under a mutex that others take, or it
