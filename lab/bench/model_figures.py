@@ -3,11 +3,12 @@
 
 "make bench" leaves records of every run in build/; what documents show of them
 is kept in the repository: for each suite {"commit", "claim", "note",
-"details", "rows", "modes"}. rows is {profile: {workload: {"kernel policy":
+"details", "rows", "modes", "controller"}. rows is {profile: {workload: {"kernel policy":
 change}}}, each against the unpatched plug; modes is the same of the modes of the
 patched kernel, against its "always". A change is {"ratio", "ci_low", "ci_high",
 "runs"} of IOPS; its interval is null where there is one run.
 """
+import hashlib
 import json
 import os
 
@@ -16,11 +17,17 @@ from lab.bench import suites
 from plugtools.report import verdict
 from plugtools.report.records import ReportError, cell_order, load
 from plugtools.report.summary import groups, summarise
-from scripts.series import measured as store
+from scripts.series import env, measured as store
 from scripts.series.env import PATCHES
 from scripts.series.files import write_file
 
 FILE = PATCHES / "models.json"
+CONTROLLER = "block/blk-plug-adaptive.c"
+
+
+def controller():
+    """What tells one controller of "adaptive" from another."""
+    return hashlib.sha256((env.ROOT / CONTROLLER).read_bytes()).hexdigest()[:16]
 
 
 def known():
@@ -64,6 +71,7 @@ def keep_suite(suite, records, meta):
     return {"commit": ", ".join(sorted({one["commit"] for one in records})),
             "claim": meta.get("claim") or suite.claim,
             "note": meta.get("note") or suite.note,
+            "controller": controller(),
             "details": suite.details(summarise(records), records)
             if suite.details else [],
             "rows": changes(records, ("unpatched", "rfcera", "patched"),

@@ -54,7 +54,7 @@ User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 BASE, SERIES = "unpatched", "patched"
 REFERENCE = Cell(BASE)
 
-RUNS = 8                        # what ends within 20 minutes
+RUNS = 12                       # what ends within 20 minutes
 PATIENCE = 120              # seconds that it waits for quiet, all in all
 MANY = 16                   # delays that say how long one is
 ROUNDS = os.path.join(lab.OUT, "native-rounds.jsonl")

@@ -43,8 +43,9 @@ def sections():
 
 
 def compact(value, depth=1):
-    """JSON with a line for each object that holds no other."""
-    if not isinstance(value, dict) or not any(isinstance(v, dict) for v in value.values()):
+    """JSON with a line for each object that holds no other, and for each load."""
+    if (depth > 3 or not isinstance(value, dict) or
+            not any(isinstance(member, dict) for member in value.values())):
         return json.dumps(value, sort_keys=True)
     lines = [f"{' ' * depth}{json.dumps(key)}: {compact(member, depth + 1)}"
              for key, member in sorted(value.items())]
