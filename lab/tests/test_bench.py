@@ -250,7 +250,7 @@ def test_run():
               "tags_single": 8, "kernel": "7.3"}
     assert {key: one[key] for key in wanted} == wanted
     assert run_modes.table([one]).splitlines()[1].split() == (
-        "never rand4k 90 (0.900) 1 2 2 2 56 8".split())
+        "never rand4k 1 2 2 2 56 8".split())
     with pytest.raises(run_modes.RunError, match="driver counted 32 doorbells, "
                        "the device 31"):
         run_record(31)
