@@ -35,7 +35,9 @@ class Entry:
 
 @dataclass
 class Series:
-    """The parsed series file. sections: {name: the lines before it}"""
+    """The parsed series file. head: its own comment, which ends with the first
+    empty line; sections: {name: the lines before it}"""
+    head: list = field(default_factory=list)
     sections: dict = field(default_factory=dict)
     entries: list = field(default_factory=list)
     tail: list = field(default_factory=list)
@@ -94,6 +96,8 @@ def parse_series(text, where="series"):
             lead.append(line)
             continue
         if line.startswith("["):
+            if not series.sections and "" in lead:
+                series.head, lead = lead[:lead.index("")], lead[lead.index(""):]
             series.sections[parse_section(series, line, f"{where}:{number}")] = lead
         else:
             entry = parse_entry(series, line.split(), f"{where}:{number}")
@@ -105,7 +109,7 @@ def parse_series(text, where="series"):
 
 
 def format_series(series):
-    lines = []
+    lines = list(series.head)
     for section, lead in series.sections.items():
         lines += [*lead, f"[{section}]"]
         for entry in series.entries:

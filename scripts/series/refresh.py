@@ -79,21 +79,9 @@ def fold(found):
     return kept
 
 
-def in_order(sections, order):
-    """{name: the lines before it}; the file's own comment stays at its top."""
-    lead = next(iter(sections.values()), [])
-    head = lead[:lead.index("") + 1] if "" in lead else []
-    own = {name: lines[len(head):] if lines is lead else lines
-           for name, lines in sections.items()}
-    found = {name: own.get(name, [""]) for name in dict.fromkeys((*order, *own))}
-    first = next(iter(found), "")
-    return {name: head + lines[lines[:1] == [""]:] if name == first else
-            lines if lines[:1] == [""] else ["", *lines] for name, lines in found.items()}
-
-
 def assign_sections(head, made, found, sections):
     """Known: as before. New: as its Section: trailer says, or as the one before.
-    The sections come in the order of their mails."""
+    The sections, in the order of their mails."""
     section, order = next(iter(sections), ""), []
     for k, entry in enumerate(head):
         if k in found:
@@ -107,9 +95,7 @@ def assign_sections(head, made, found, sections):
                           "move it, or write 'Section: <name>' into its message")
         if section not in order:
             order.append(section)
-    found = in_order(sections, order)
-    sections.clear()
-    sections.update(found)
+    return {name: sections.get(name, [""]) for name in dict.fromkeys((*order, *sections))}
 
 
 def merge_mails(rooms, made, head, found, left):
@@ -140,13 +126,12 @@ def merge(git, rooms, made, head):
     """The series to be written, and the files to be removed. made and rooms
     match entry by entry; head is what the tree's commits say."""
     found, left = partners(made, head)
-    sections = dict(rooms.sections)
-    assign_sections(head, made, found, sections)
+    sections = assign_sections(head, made, found, rooms.sections)
     merge_mails(rooms.entries, made, head, found, left)
     gone = merge_files(git, made, head)
     for number, entry in enumerate(head, 1):
         entry.name = file_name(number, entry.subject)
-    return Series(sections, head, rooms.tail), gone
+    return Series(rooms.head, sections, head, rooms.tail), gone
 
 
 # --- rooms to entries and back ------------------------------------------------
