@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Description: I/O that completes in a batch is in the statistics of the disk,
+# all of it and once: reads and writes, for which a batch changes its kind.
+
+. "${0%/*}/lib.sh"
+. "${0%/*}/null_blk_lib.sh"
+. "${0%/*}/load_lib.sh"
+
+N=1600
+
+# gained FIELD: of /sys/block/bp0/stat, since $TMP/before
+gained()
+{
+	echo $(($(stat_field bp0 "$1") - $(awk -v n="$1" '{ print $n }' \
+		"$TMP/before")))
+}
+
+# counts MIN MAX [ARG...]: so many writes, the rest reads. One poll finds 32.
+counts()
+{
+	local reads writes min=$1 max=$2
+
+	shift 2
+	cp /sys/block/bp0/stat "$TMP/before" &&
+		plugs 32 bp0 $((N / 32)) -P "$@" || return
+	reads=$(gained 1)
+	writes=$(gained 5)
+	expect_count "writes" "$writes" "$min" "$max"
+	expect_count "I/Os" $((reads + writes)) $N $N
+	expect_count "sectors read" "$(gained 3)" $((8 * reads)) $((8 * reads))
+	expect_count "sectors written" "$(gained 7)" \
+		$((8 * writes)) $((8 * writes))
+	expect_count "in flight" "$(stat_field bp0 9)" 0 0
+}
+
+require root plug_load null_blk
+must null_create bp0 poll_queues=1 submit_queues=1
+plan 3
+check "reads" counts 0 0
+check "writes" counts $N $N -r write
+check "reads and writes" counts $((N / 4)) $((3 * N / 4)) -m 50
+finish
