@@ -18,7 +18,6 @@ from ..report.records import ReportError
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
-from .fleet import print_summary, summary_of
 from .guard import parse_gain, parse_guard
 from .keep import apply, can_keep, keep, undo
 from .rules import ALL_NVME
@@ -112,10 +111,6 @@ def arguments(words):
     add_mode(verbs.add_parser("keep", help="set a mode, for good"))
     verbs.add_parser("undo", help="put back what keep has changed, and what a "
                      "killed try has left")
-    verb = verbs.add_parser("summary", help="what list, try or keep said with "
-                            "--json on many hosts")
-    verb.add_argument("files", nargs="+", metavar="FILE",
-                      help="of a host, such as web1.json")
     for verb in verbs.choices.values():
         verb.add_argument("--json", action="store_true", help="print JSON")
     verb = verbs.add_parser("apply", help="for udev: set new paths as kept")
@@ -266,15 +261,6 @@ def do_undo(args):
     return 1 if problems else 0
 
 
-def do_summary(args):
-    found = summary_of(args.files)
-    if args.json:
-        print_json(found)
-    else:
-        print_summary(found)
-    return 1 if found["unusable"] else 0
-
-
 def do_apply(args):
     apply(args.settle)
     return 0
@@ -290,7 +276,7 @@ def main(words=None):
         if signal.getsignal(number) != signal.SIG_IGN:      # nohup
             signal.signal(number, interrupt)
     verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
-            "summary": do_summary, "apply": do_apply}[args.verb]
+            "apply": do_apply}[args.verb]
     try:
         return verb(args)
     except Interrupted as error:
@@ -303,6 +289,6 @@ def main(words=None):
     except OSError as error:
         why, code = f"{error.filename}: {refusal(error)}", 1
     say(f"{PROGRAM}: {why}", sys.stderr)
-    if args.verb not in ("list", "summary"):
+    if args.verb != "list":
         log(f"{args.verb}: {why}")
     return code
