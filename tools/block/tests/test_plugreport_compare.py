@@ -176,8 +176,7 @@ def test_measured_differently(capsys):
     assert "md0" not in out
 
 
-@pytest.mark.parametrize("start", ["fio --unified_rw_reporting=mixed ",
-                                   "fio --unified_rw_reporting=1 ", ""])
+@pytest.mark.parametrize("start", ["fio --unified_rw_reporting=1 ", ""])
 def test_loads(capsys, start):
     """What fio was told is compared, whatever plugbench says of any."""
     old, new = ({"fio": {"rand4k-s32": words}, "cpu": None} for words in (
@@ -188,15 +187,6 @@ def test_loads(capsys, start):
     new["fio"]["rand4k-s32"] = start + "--bs=4k --iodepth=2"
     with pytest.raises(system.UsageProblem, match="loads of rand4k-s32 differ"):
         results.check_loads(old, new)
-
-
-def test_load_of_an_earlier_plugbench():
-    """What is global was said once, and before the jobs that it is for."""
-    start = "fio --name=global --unified_rw_reporting="
-    results.check_loads(*({"fio": {"x": start + words}} for words in (
-        "mixed --cpus_allowed=1 --name=global --bs=4k --name=a --rw=read "
-        "--name=global --iodepth=2 --name=b", "1 --cpus_allowed=1 --name=a "
-        "--bs=4k --rw=read --name=b --bs=4k --iodepth=2")))
 
 
 @pytest.mark.parametrize("text, says", [

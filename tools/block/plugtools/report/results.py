@@ -227,27 +227,11 @@ def load_of(meta, other, name):
         words = shlex.split(told)
     except ValueError:          # a quote that does not end
         return None
-    # an earlier plugbench said "mixed"
-    ends = [place for place, word in enumerate(words) if word.startswith(
-        FRAME_ENDS.partition("=")[0])]
-    words = words[ends[-1] + 1:] if ends else words
+    if FRAME_ENDS in words:
+        words = words[words.index(FRAME_ENDS) + 1:]
     ours = ("--cpus_allowed=",) * (meta.get("cpu") is not None) + \
         ("--hipri",) * (meta.get("polled") != other.get("polled"))
-    return [word for word in each_job(words) if not word.startswith(ours)]
-
-
-def each_job(words):
-    """What an earlier plugbench said once, of --name=global, is repeated."""
-    common, found = [], []
-    place = found
-    for word in words:
-        if word == "--name=global":
-            place = common
-            continue
-        if word.startswith("--name="):
-            place = found
-        place += [word, *common * word.startswith("--name=")]
-    return found
+    return [word for word in words if not word.startswith(ours)]
 
 
 def check_loads(had, has):
