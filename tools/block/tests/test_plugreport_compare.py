@@ -7,9 +7,7 @@ import types
 
 import pytest
 
-import fakehost
 from reportcases import record, runs
-from plugtools.bench import plugbench
 from plugtools.core import system
 from plugtools.report import changes, records, results, verdict
 
@@ -144,14 +142,6 @@ def test_statuses(capsys, old, new, status, says):
     assert says in out
 
 
-@pytest.mark.parametrize("found, want", [
-    (measured(), 0), (measured(960), 3), ([], 2)])
-def test_command(found, want):
-    assert fakehost.run(plugbench.main, [
-        "--compare", saved("old.json", measured()), saved("new.json", found),
-        "--fail-below", "0.97"]).code == want
-
-
 def test_json(here, capsys):
     """As text, too, where no limit is given."""
     status, out = gate(capsys, measured(), measured(900), None, "c.json")
@@ -244,13 +234,3 @@ def test_many_earlier(here):
     (here / "o.json").write_text("text")
     results.keep_earlier("o.json")
     assert (here / "o.json.~1001~").read_text() == "text"
-
-
-def test_complete():
-    """What is the same in all records, in such form as a file takes."""
-    some = [{"policy": "always", "iops": 1, "run": 0, "workload": "w"}]
-    found, = results.complete(some, {"model": "M"}, " A  B ", True, "c")
-    records.check([found])
-    assert [found[name] for name in (
-        "profile", "kernel", "model", "suite", "commit")] == [
-            "A B", "patched", "M", "plugbench", "c"]

@@ -2,7 +2,6 @@
 """What plugstat computes and prints, and what it says when it cannot."""
 import datetime
 import errno
-import io
 import itertools
 import json
 import pathlib
@@ -154,22 +153,17 @@ def test_many_intervals(host, stat):
     assert out.splitlines()[1].split()[1] == "0"
 
 
-@pytest.mark.parametrize("words", [
-    "nullb0 1 2", "1 2 nullb0", "nullb0 -t 0.5 2", "/dev/nullb0 1 2"])
-def test_iostat_s_words(host, stat, words):
-    done = stat(*words.split(), during=lambda: host.busy("nullb0"))
-    assert done.prints().count("\nnullb0 ") == 2
-    assert done.err == ""
-
-
 @pytest.mark.parametrize("words, interval, count", [
-    ("nullb0 2.5 7", 2.5, 7), ("3", 3, None), ("nullb0", 1, None)])
+    ("nullb0 2.5 7", 2.5, 7), ("nullb0 3", 3, None), ("nullb0", 1, None),
+    ("1 2 nullb0", 1, 2), ("nullb0 -t 0.5 2", 0.5, 2),
+    ("/dev/nullb0 1 2", 1, 2), ("nullb0 -i 1 -c 2", 1, 2)])
 def test_interval_of_words(stat, monkeypatch, words, interval, count):
+    """As iostat takes them."""
     seen = []
     monkeypatch.setattr(plugstat, "watch", lambda names, args, output:
-                        seen.append((args.interval, args.count)))
-    stat(*words.split())
-    assert seen == [(interval, count)]
+                        seen.append((names, args.interval, args.count)))
+    assert stat(*words.split()).err == ""
+    assert seen == [(["nullb0"], interval, count)]
 
 
 def test_time_of_each_interval(stat):
@@ -220,22 +214,6 @@ def test_long_numbers(host, stat, monkeypatch, option, shown):
     ("12345.6", "12.3k"), ("x1000", "x1000")])
 def test_human(text, want):
     assert terminal.human(text) == want
-
-
-@pytest.mark.parametrize("tty, variables, coloured", [
-    (True, {"TERM": "xterm"}, True), (False, {"TERM": "x"}, False),
-    (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
-    (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
-    (True, {"TERM": "dumb"}, False), (True, {}, False)])
-def test_colour(monkeypatch, tty, variables, coloured):
-    for name in "TERM", "NO_COLOR":
-        monkeypatch.delenv(name, raising=False)
-    for item in variables.items():
-        monkeypatch.setenv(*item)
-    screen = io.StringIO()
-    screen.isatty = lambda: tty
-    assert terminal.paint("x", "bad", screen) == (
-        "\033[31mx\033[m" if coloured else "x")
 
 
 # --- errors ------------------------------------------------------------------
