@@ -354,6 +354,17 @@ class Host:
             found += legs
         return found
 
+    def goings(self, disk, before, least=5):
+        """The same for each N for which it goes, after before(); yields that
+        list."""
+        for access in range(100):
+            before()
+            with self.going(disk, access) as gone:
+                yield gone
+            if not gone:
+                break
+        assert least < access < 99
+
     @contextlib.contextmanager
     def going(self, disk, access):
         """A disk that goes at its N-th access from now on; yields a list that

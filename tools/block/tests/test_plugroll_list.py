@@ -191,17 +191,13 @@ def test_going(host, roll):
     host.put(disklist.TRIES, "{}")
     for name in "nvme0n1", "nvme2n1":
         host.disk(name, files={"stat": BUSY})
-    for access in range(100):
-        host.disk("nvme1n1", files={"stat": BUSY})
-        with host.going("nvme1n1", access) as gone:
-            code, out, said = roll("list", "--json")
+    for gone in host.goings("nvme1n1", lambda: host.disk(
+            "nvme1n1", files={"stat": BUSY}), 10):
+        code, out, said = roll("list", "--json")
         names = {row["disk"] for row in json.loads(out)["disks"]}
         assert (code, names - {"nvme1n1"}) == (0, {"nvme0n1", "nvme2n1"})
         assert said in ("", "nvme1n1 has gone")
-        if not gone:
-            break
-        assert "nvme1n1" not in names, access
-    assert 10 < access < 99
+        assert not gone or "nvme1n1" not in names
 
 
 def test_path_that_goes(host, rows, monkeypatch):

@@ -238,16 +238,9 @@ def test_disk_that_goes_while_modes_are_checked(host, stat, monkeypatch):
 def test_disk_that_goes(host, stat, words):
     """It costs its own lines, whenever it does."""
     host.policy("nvme0n1", "adaptive")
-    host.policy("nullb0", "never")
-    for access in range(100):
-        with host.going("nullb0", access) as gone:
-            done = stat(*words.split())
-        done.prints('"adaptive"')
-        if not gone:
-            break
-        host.counted("nullb0", mode="never")
-    assert '"never"' in done.out
-    assert 2 < access < 99
+    for gone in host.goings("nullb0", lambda: host.counted(
+            "nullb0", mode="never"), 2):
+        assert ('"never"' in stat(*words.split()).prints('"adaptive"')) or gone
 
 
 @pytest.mark.parametrize("head, paths", MULTIPATH)
