@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from fakehost import TOOLS, offer, wait_until
+from fakehost import offer, wait_until
 from plugtools.bench import children
 from plugtools.core import journal, system
 
@@ -316,13 +316,3 @@ def test_successor(host, monkeypatch):
         host.put(lock, "x (process 4194305)")
         monkeypatch.setattr(journal, "END_SECONDS", 0.3)
         assert held("nvme0n1")[1] > 0.3
-
-
-def test_dies_with_its_holder(host):
-    """However it ends."""
-    code = ("import os; from plugtools.core.journal import lock\n"
-            "lock('nvme0n1', 'x'); os.kill(os.getpid(), 9)")
-    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=TOOLS)
-    assert done.returncode == -9
-    with journal.locked(["nvme0n1"], "x"):
-        pass

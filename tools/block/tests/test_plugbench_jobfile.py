@@ -109,8 +109,9 @@ def test_another_load_of_the_same_name(machine, run):
 
 
 def test_limits(machine, run):
-    run(JOBS + "rate_iops=9\ncpus_allowed=0-99", "--iops", "400", "--cpu",
-        SHORT[-1])
+    text = run(JOBS + "rate_iops=9\ncpus_allowed=0-99", "--iops", "400",
+               "--cpu", SHORT[-1])
+    assert text.index("at most 400 I/Os per second") < text.index("[1/1]")
     words = last(machine)
     assert words.count("--rate_iops=100") == 2
     assert "--cpus_allowed=" + SHORT[-1] in words
