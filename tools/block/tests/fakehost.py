@@ -287,6 +287,14 @@ class Host:
         text = self.get(f"sys/block/{name}/queue/plug_policy")
         return text.partition("[")[2].partition("]")[0] or text
 
+    def killed(self, name, mode):
+        """What a try leaves that is killed after it has set a mode: its
+        journal."""
+        left = journal.Journal(name, [name], "plugroll")
+        left.set(str(self.path(f"sys/block/{name}/queue/plug_policy")), mode)
+        os.close(left.file)
+        return left
+
     def head(self, first="always", second="always"):
         self.bio_disk("nvme0n1", files={"wwid": "eui.1"})
         for name, mode in (("nvme0c0n1", first), ("nvme0c1n1", second)):

@@ -15,7 +15,6 @@ import pytest
 from fakehost import busy, offer
 from plugtools.core import disks
 from plugtools.core.disks import Disk
-from plugtools.core.journal import Journal
 from plugtools.core.system import Interrupted
 from plugtools.roll import keep, plugroll, rules
 
@@ -47,13 +46,6 @@ class Kept:
         return {name: self.host.mode(name)
                 for name in sorted(os.listdir(self.host.path("sys/block")))
                 if Disk(name).has_knob()}
-
-    def journal(self, name, mode):
-        """What a killed try has left."""
-        left = Journal(name, [name], "plugroll")
-        left.set(str(self.host.path(f"sys/block/{name}/queue/plug_policy")),
-                 mode)
-        os.close(left.file)
 
     def boot(self):
         """The kernel knows no modes; udev reads the rules for each disk."""
@@ -210,7 +202,7 @@ def test_not_noted(host, headed, logged):
 
 def test_left_by_a_killed_try(host, kept, roll):
     """Its mode is not taken for the one from before."""
-    kept.journal("nvme0n1", "seq-small")
+    kept.host.killed("nvme0n1", "seq-small")
     with busy("nvme0n1 never"):
         roll("keep", "adaptive", "nvme0n1").fails(
             1, "nvme0n1.journal tells of settings that could not")
@@ -393,7 +385,7 @@ def test_killed_try(kept, roll, first):
     if first:
         kept.keep("adaptive", "nvme1n1")
     before = kept.modes()["nvme1n1"]
-    kept.journal("nvme1n1", "seq-small")
+    kept.host.killed("nvme1n1", "seq-small")
     with busy(f"nvme1n1 {before}"):
         roll("undo").prints("is not put back", code=1)
     assert bool(kept.rules()) == first
