@@ -64,31 +64,24 @@ def test_difference(host, said, before, after, told):
     assert disks["nullb0"]["counters"]["tags_single"] == told
 
 
-def test_doorbells_without_the_admin_queue(host, said):
-    host.doorbells(5, 5)
-
-    def busy():
-        host.doorbells(15, 325)
-        host.put("sys/block/nvme0n1/stat", BUSY_STAT)
-
-    disks, answers = said("nvme0n1", during=busy)
-    assert disks["nvme0n1"]["figures"]["commands_per_doorbell"] == 32
-    assert answers["nvme0n1"]["doorbell"] == "yes: 32.0 commands per doorbell"
-
-
 def test_multipath_path_finds_its_controller(host, said):
     """The kernel names a path by subsystem, controller and namespace: this is
-    the second controller of the first subsystem."""
+    the second controller of the first subsystem; its admin queue, 0, does not
+    count."""
     host.counted("nvme0c1n1", "nvme1")
     for controller in "nvme0", "nvme1":
-        host.doorbells(0, 0, controller)
+        host.doorbells(5, 5, controller)
 
     def busy():
-        host.doorbells(1, 7, "nvme0")
-        host.doorbells(2, 64, "nvme1")
+        host.doorbells(6, 12, "nvme0")
+        host.doorbells(15, 325, "nvme1")
+        host.put("sys/block/nvme0c1n1/stat", BUSY_STAT)
 
-    counters = said("nvme0c1n1", during=busy)[0]["nvme0c1n1"]["counters"]
-    assert (counters["doorbells"], counters["commands"]) == (2, 64)
+    disks, answers = said("nvme0c1n1", during=busy)
+    found = disks["nvme0c1n1"]
+    assert (found["counters"]["doorbells"], found["counters"]["commands"],
+            found["figures"]["commands_per_doorbell"]) == (10, 320, 32)
+    assert answers["nvme0c1n1"]["doorbell"] == "yes: 32.0 commands per doorbell"
 
 
 def test_no_doorbells_and_no_io(said):
