@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 from unittest import mock
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from fakehost import busy, offer
 from plugtools.core import disks
 from plugtools.core.disks import Disk
+from plugtools.core.journal import Held
 from plugtools.core.system import Interrupted
 from plugtools.roll import keep, plugroll, rules
 
@@ -456,30 +456,26 @@ def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
 
 # --- two of us at once -------------------------------------------------------
 
-@pytest.mark.parametrize("first", ["keep", "undo"])
-def test_at_once(kept, monkeypatch, first):
-    """A keep while something else writes the rules: no entry is lost, and what
-    is kept after an undo stays."""
-    if first == "undo":
-        kept.keep("adaptive", "nvme0n1")
-    second = threading.Thread(target=keep.keep, args=(
-        "seq-small", [Disk("nvme1n1")]))
-    real = keep.install
+@pytest.mark.parametrize("action", [keep.undo, lambda: keep.keep(
+    "adaptive", [Disk("nvme0n1")])], ids=["undo", "keep"])
+def test_at_once(kept, monkeypatch, action):
+    """Who reads, changes and writes the rules lets nobody else do so."""
+    kept.keep("seq-small", "nvme1n1")
+    seen = []
 
-    def install(new):
-        if not second.ident:
-            second.start()
-            second.join(.3)         # as far as it gets
-        return real(new)
+    def alone(real):
+        def call(*words):
+            with pytest.raises(Held), keep.locked([os.path.basename(RULES)],
+                                                  "x"):
+                pass
+            seen.append(real.__name__)
+            return real(*words)
+        return call
 
-    monkeypatch.setattr(keep, "install", install)
-    if first == "undo":
-        keep.undo()
-    else:
-        keep.keep("adaptive", [Disk("nvme0n1")])
-    second.join()
-    assert "eui.nvme1n1" in kept.rules()
-    assert ("eui.nvme0n1" in kept.rules()) == (first == "keep")
+    for name in "on_file", "install":
+        monkeypatch.setattr(keep, name, alone(getattr(keep, name)))
+    action()
+    assert seen == ["on_file", "install"]
 
 
 def test_waits_no_longer(kept, roll, monkeypatch):

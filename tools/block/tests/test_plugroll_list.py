@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import threading
 from functools import partial
 from unittest import mock
 
 import pytest
 
 from fakehost import MULTIPATH, Load, check_linear
+from plugtools.core import journal
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
 
@@ -90,31 +90,21 @@ def test_try_of_virtual_disk(host, recommended, scheduler, mode):
                         "queue/scheduler": scheduler})[0] == mode
 
 
-def note(*names):
-    """What came of a try of disks on "never"."""
-    disklist.note_try({"mode": "never", "disks": {
-        name: {"status": "held", "figures": {}} for name in names}},
-                      list(map(Disk, names)))
-
-
 def test_two_at_once(host, monkeypatch):
-    """A try that ends while another one is being noted is noted, too."""
-    for name in "nvme0n1", "nvme1n1":
-        host.disk(name)
-    known = disklist.tries
-    second = threading.Thread(target=note, args=("nvme1n1",))
+    """Who notes a try lets nobody else read or write meanwhile."""
+    host.disk("nvme0n1")
+    known, asked = disklist.tries, []
 
-    def slow():
-        found = known()
-        if not second.ident:
-            second.start()
-            second.join(.2)
-        return found
+    def tries():
+        with pytest.raises(journal.Held), journal.locked(["tries.json"], "x"):
+            pass
+        asked.append(1)
+        return known()
 
-    monkeypatch.setattr(disklist, "tries", slow)
-    note("nvme0n1")
-    second.join()
-    assert sorted(known()) == ["eui.nvme0n1", "eui.nvme1n1"]
+    monkeypatch.setattr(disklist, "tries", tries)
+    disklist.note_try({"mode": "never", "disks": {"nvme0n1": {
+        "status": "held", "figures": {}}}}, [Disk("nvme0n1")])
+    assert asked and list(known()) == ["eui.nvme0n1"]
 
 
 @pytest.mark.parametrize("text", [
