@@ -13,7 +13,7 @@ import sys
 from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, refusal, say)
+                           UsageProblem, matching, refusal, say, seconds)
 from ..report.records import ReportError
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
@@ -26,8 +26,9 @@ from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, log,
 
 FORMAT = 2                      # of what --json prints
 DEFAULT_GUARD = "p99=10%,iops=-2%"
-SHORTEST, LONGEST = 12, 86400   # seconds for a try
-SHORTEST_BLOCK = 0.5            # seconds
+TIME = matching("[0-9]+[smh]?", "12s to 24h, as 90s, 10m, 2h", seconds, 12,
+                24 * 3600)
+BLOCK = matching(r"[0-9]+(\.[0-9]+)?", "0.5 to 600 (seconds)", float, 0.5, 600)
 INTERRUPTED = {"try": "; modes are as before",
                "undo": "; the next undo does the rest"}
 EPILOG = """\
@@ -55,30 +56,6 @@ The mode that was set before is put back at the end, if the guard trips, on an
 error, on a signal, and if plugroll is killed. A disk that refuses it is asked
 for 10 s; then, the next plugroll does it, or "plugroll undo".
 """
-
-
-def seconds(text):
-    """Of "90", "90s", "10m", "2h"."""
-    match = re.fullmatch(r"(\d+)([smh]?)", text)
-    value = int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] \
-        if match else 0
-    if not SHORTEST <= value <= LONGEST:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no time for a try; accepted: 12s to 24h, as 90s, "
-            "10m, 2h")
-    return value
-
-
-def block(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not SHORTEST_BLOCK <= value <= 600:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no length of a block; accepted: {SHORTEST_BLOCK:g} "
-            "to 600 (seconds)")
-    return value
 
 
 def add_disks(verb):
@@ -138,7 +115,7 @@ def add_try(verbs):
         "load", description=TRY,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add_mode(verb)
-    verb.add_argument("--for", dest="seconds", type=seconds, default=600,
+    verb.add_argument("--for", dest="seconds", type=TIME, default=600,
                       metavar="TIME", help="how long, such as 90s or 2h [10m]")
     verb.add_argument("--guard", type=parse_guard, action=Once,
                       metavar="LIMITS",
@@ -148,7 +125,7 @@ def add_try(verbs):
     verb.add_argument("--require", type=parse_gain, action=Once, default={},
                       metavar="GAINS", help="hold only if it is sure to gain "
                       "this much, such as iops=+0.5%%")
-    verb.add_argument("--block", type=block, metavar="SEC",
+    verb.add_argument("--block", type=BLOCK, metavar="SEC",
                       help="how long the modes take turns [2 to 10, by --for]")
     verb.add_argument("--keep", action="store_true",
                       help="if the guard held, or MODE is set already, do as "
