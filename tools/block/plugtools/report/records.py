@@ -8,7 +8,7 @@ measured: suite, profile, workload, kernel, policy.  Version 1 is the same witho
 import json
 import os
 
-from ..core.system import printable, replace_file
+from ..core.system import EnvironmentProblem, printable, replace_file
 from .schema import Schema, is_a
 
 VERSION = 2
@@ -32,7 +32,7 @@ ORDER = {"profile": PROFILES, "workload": WORKLOADS, "policy": POLICIES,
          "kernel": SCHEMA.part("kernel")["enum"]}
 
 
-class ReportError(Exception):
+class ReportError(EnvironmentProblem):
     """What the user did or gave can not be used; the text says why."""
 
 

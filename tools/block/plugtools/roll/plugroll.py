@@ -14,7 +14,6 @@ from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, matching, refusal, say, seconds)
-from ..report.records import ReportError
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
@@ -175,7 +174,7 @@ def do_try(args):
     result = try_mode(args, chosen)
     try:
         note_try(result, chosen)
-    except (OSError, ReportError, EnvironmentProblem) as error:
+    except (OSError, EnvironmentProblem) as error:
         say(f"{PROGRAM}: the result is not noted for list: {error}",
             sys.stderr)
     if not args.json:
@@ -261,7 +260,7 @@ def main(words=None):
             error, INTERRUPTED.get(args.verb, "")), 130
     except UsageProblem as error:
         why, code = str(error), 2
-    except (EnvironmentProblem, ReportError) as error:
+    except EnvironmentProblem as error:
         why, code = str(error), 1
     except OSError as error:
         why, code = f"{error.filename}: {refusal(error)}", 1
