@@ -192,15 +192,6 @@ def test_mean_and_deviation():
     assert one["lat_us"]["p50"] is None
 
 
-@pytest.mark.parametrize("found, ratio", [
-    (runs("always", [5]), 1),   # of one run, the deviation is not known
-    (runs("always", [1, 1]) + runs("never", [0, 0]), 0)])
-def test_no_deviation(found, ratio):
-    one = cell(found, found[-1]["policy"])
-    assert (one["ratio"], one["ratio_sd"]) == (ratio, None)
-    assert (one["iops"]["sd"] is None) == (len(found) == 1)
-
-
 @pytest.mark.parametrize("base, ratio, name", [
     (runs("always", [100, 100], kernel="unpatched") + runs("always", [90, 90]),
      1.1, "unpatched always"),
@@ -224,8 +215,13 @@ def test_ratio_uncertainty():
     parts = (4 * 2 ** 0.5 / 200) ** 2 + (3 * 2 ** 0.5 / 100) ** 2
     assert one["ratio_sd"] == pytest.approx(2 * parts ** 0.5)
     assert (base["ratio"], base["ratio_sd"]) == (1, 0)
-    single = cell(runs("always", [100]) + runs("never", [1, 2]), "never")
-    assert single["ratio_sd"] is None
+    for found, ratio in (       # of one run, the deviation is not known
+            (runs("always", [100]) + runs("never", [1, 2]), .015),
+            (runs("never", [1, 2]) + runs("always", [5]), 1),
+            (runs("always", [1, 1]) + runs("never", [0, 0]), 0)):
+        one = cell(found, found[-1]["policy"])
+        assert (one["ratio"], one["ratio_sd"]) == (ratio, None)
+        assert (one["iops"]["sd"] is None) == (len(found) == 3 and ratio == 1)
 
 
 def test_order():
