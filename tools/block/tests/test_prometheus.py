@@ -21,20 +21,14 @@ PLACES = os.environ.get("PATH", "") + ":" + str(
     TOOLS / "../../build/cache/prometheus/usr/bin")
 
 
-def program(name):
-    """Its path, or the test is skipped."""
-    path = shutil.which(name, path=PLACES)
-    if not path:
-        pytest.skip(f"no {name}: scripts/checks/fetch_prometheus.sh unpacks "
-                    "Debian's")
-    return path
-
-
 def promtool(*words, text=""):
     """What it prints; there is nothing that it does not like."""
-    done = subprocess.run([program("promtool"), *words], input=text,
-                          text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
+    path = shutil.which("promtool", path=PLACES)
+    if not path:
+        pytest.skip("no promtool: scripts/checks/fetch_prometheus.sh unpacks "
+                    "Debian's")
+    done = subprocess.run([path, *words], input=text, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
