@@ -15,9 +15,9 @@ NO_IO = (1000, 0)
 
 
 def changes(*values, metric="iops"):
-    """Pairs of blocks with these changes."""
-    return [({metric: 100.0}, {metric: 100.0 * (1 + value)})
-            for value in values]
+    """Pairs of blocks with these changes, while the load drifts."""
+    return [({metric: base}, {metric: base * (1 + value)})
+            for base, value in enumerate(values, 10)]
 
 
 def block(ios, requests=None, times=()):
