@@ -153,7 +153,7 @@ class Host:
             self.path(name).mkdir(parents=True)
         # of what our programs start, too
         self.environment = {"PLUGTOOLS_ROOT": str(self.root),
-                            "PATH": str(self.bin), "TERM": "dumb"}
+                            "PATH": str(self.bin), "TERM": "xterm"}
 
     # --- files ---------------------------------------------------------------
 
