@@ -64,7 +64,7 @@ def test_budget_is_kept(monkeypatch, budget, rounds):
     def slowly(_policy, _name, number, _merges):
         clock.monotonic.return_value += 20
         return {"run": number, "iops": 1}
-    clock, saved = mock.Mock(**{"monotonic.return_value": 0}), []
+    clock, saved = mock.Mock(**{"monotonic.return_value": 70}), []
     monkeypatch.setattr(measure, "time", clock)
     one = measure.Bench(mock.Mock(
         budget=budget, repeat=5, runtime=1, legs=[], workloads=["w"],
