@@ -21,15 +21,14 @@ _plugtools_options() {
 _plugtools() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local modes="always never seq-small adaptive"
-	local verbs="list try keep undo summary" verb="" words
+	local verbs="list try keep undo" verb="" words
 
 	if [ "${1##*/}" = plugroll ] && [ "$COMP_CWORD" -gt 1 ]; then
 		verb=${COMP_WORDS[1]}
 	fi
 	case $before in
-	summary | --textfile | --json | --html | --jobfile | --compare)
-		if [ "${1##*/}" = plugbench ] || [ "$before" = --textfile ] ||
-			[ "$before" = summary ]; then
+	--textfile | --json | --html | --jobfile | --compare)
+		if [ "${1##*/}" = plugbench ] || [ "$before" = --textfile ]; then
 			mapfile -t COMPREPLY < <(compgen -f -- "$word")
 			return
 		fi

@@ -172,14 +172,8 @@ PLUGROLL = forms(
            "mode": MODE, "disks": many(TEXT), "skipped": names_of(MODE),
            "nomerges": many(TEXT), "pattern": or_null("string"),
            "written": names_of(TEXT), "changed": FLAG},
-       "undo": {"done": many(TEXT), "problems": many(TEXT), "changed": FLAG},
-       "summary": {
-           "groups": many(closed(what=TEXT, hosts=WHOLE, disks=WHOLE)),
-           "changes": many(closed(
-               mode=MODE, metric={"enum": METRICS}, disks=WHOLE,
-               median=NUMBER, least=NUMBER, most=NUMBER)),
-           "exceptions": many(closed(host=TEXT, disk=TEXT, why=TEXT)),
-           "unusable": many(TEXT)}})
+       "undo": {"done": many(TEXT), "problems": many(TEXT),
+                "changed": FLAG}})
 
 PLUGSTAT = forms(
     "A line of plugstat --json: interval, end, --policy",

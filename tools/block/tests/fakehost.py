@@ -153,7 +153,7 @@ class Host:
             self.path(name).mkdir(parents=True)
         # of what our programs start, too
         self.environment = {"PLUGTOOLS_ROOT": str(self.root),
-                            "PATH": str(self.bin), "TERM": "dumb"}
+                            "PATH": str(self.bin), "TERM": "xterm"}
 
     # --- files ---------------------------------------------------------------
 
@@ -287,6 +287,14 @@ class Host:
         text = self.get(f"sys/block/{name}/queue/plug_policy")
         return text.partition("[")[2].partition("]")[0] or text
 
+    def killed(self, name, mode):
+        """What a try leaves that is killed after it has set a mode: its
+        journal."""
+        left = journal.Journal(name, [name], "plugroll")
+        left.set(str(self.path(f"sys/block/{name}/queue/plug_policy")), mode)
+        os.close(left.file)
+        return left
+
     def head(self, first="always", second="always"):
         self.bio_disk("nvme0n1", files={"wwid": "eui.1"})
         for name, mode in (("nvme0c0n1", first), ("nvme0c1n1", second)):
@@ -353,6 +361,17 @@ class Host:
             self.bio_disk(head.format(disk), legs * head.startswith("dm"))
             found += legs
         return found
+
+    def goings(self, disk, before, least=5):
+        """The same for each N for which it goes, after before(); yields that
+        list."""
+        for access in range(100):
+            before()
+            with self.going(disk, access) as gone:
+                yield gone
+            if not gone:
+                break
+        assert least < access < 99
 
     @contextlib.contextmanager
     def going(self, disk, access):

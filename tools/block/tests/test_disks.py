@@ -140,14 +140,6 @@ def test_disks_that_have_it(machine, host, monkeypatch):
     assert disks.uses(disks.Disk("cciss!c0d0")) == ["cciss!c0d0p1 is swap"]
 
 
-def test_policy(machine):
-    disk = disks.find_disk("nvme0n1")
-    assert (disk.policies(), disk.policy()) == (["always", "never"], "never")
-    disk.set_policy("always")
-    assert disk.policy() == "always"
-    assert disk.completed() == 3
-
-
 # --- who uses a disk, by each way to see it ----------------------------------
 
 @pytest.mark.parametrize("mounted, swaps, told", [

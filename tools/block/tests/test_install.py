@@ -74,16 +74,14 @@ def test_modes(there):
     assert ours == theirs
 
 
-def test_dashboard(there):
-    board = json.loads(
-        (there / SHARE / "grafana/plug-policy.json").read_text())
-    assert len(board["panels"]) == 10
-
-
-@pytest.mark.parametrize("name", PYTHON)
-def test_schemas(there, name):
-    told = json.loads((there / SHARE / f"{name}.schema.json").read_text())
-    assert {**told, **getattr(schemas, name.upper())} == told
+def test_made(there):
+    """The dashboard and the schemas are what their programs print."""
+    def made(name):
+        return json.loads((there / SHARE / name).read_text())
+    assert len(made("grafana/plug-policy.json")["panels"]) == 10
+    for name in PYTHON:
+        assert getattr(schemas, name.upper()).items() <= made(
+            f"{name}.schema.json").items()
 
 
 def test_manual(there):
@@ -115,8 +113,7 @@ def test_units(there):
     ("plugstat --pol", "--policy"),
     ("plugstat --counting o", "on off"),
     ("plugroll k", "keep"),
-    ("plugroll su", "summary"),
-    ("plugroll summary /etc/passw", "/etc/passwd"),
+    ("plugstat --textfile /etc/passw", "/etc/passwd"),
     ("plugroll list --che", "--check"),
     ("plugroll try a", "always adaptive"),
     ("plugroll try --gu", "--guard"),

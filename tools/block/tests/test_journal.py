@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from fakehost import TOOLS, offer, wait_until
+from fakehost import offer, wait_until
 from plugtools.bench import children
 from plugtools.core import journal, system
 
@@ -28,12 +28,6 @@ class Journals:
 
     def mode(self):
         return self.host.mode("nvme0n1")
-
-    def killed(self, value="never"):
-        """A journal whose program was killed after it set a policy."""
-        found = journal.Journal("nvme0n1", ["nvme0n1"], "plugroll")
-        found.set(self.knob, value)
-        os.close(found.file)
 
     @staticmethod
     def recover(good=True):
@@ -159,7 +153,7 @@ def test_not_put_back(host, journals, entry):
     # a disk that came meanwhile has only the name
     ({"sys/block/nvme0n1/diskseq": "8"}, "has gone", "never")])
 def test_setting(host, journals, files, told, mode):
-    journals.killed()
+    journals.host.killed("nvme0n1", "never")
     for item in files.items():
         host.put(*item)
     text = journals.recover()
@@ -170,14 +164,14 @@ def test_setting(host, journals, files, told, mode):
 
 
 def test_killed_before_the_change(host, journals):
-    journals.killed()
+    journals.host.killed("nvme0n1", "never")
     host.policy("nvme0n1", "always")
     assert "again" not in journals.recover()
 
 
 def test_cut_short(journals):
     """The entry that was being written tells of no change."""
-    journals.killed()
+    journals.host.killed("nvme0n1", "never")
     with open(journals.file, "a", encoding="ascii") as file:
         file.write(f'{{"path": "{journals.knob}", "bef')
     journals.recover()
@@ -221,7 +215,7 @@ def test_later_version(host, journals, entry):
 
 def test_not_ours_to_read(journals, monkeypatch):
     """It is not said to hold what cannot be read."""
-    journals.killed()
+    journals.host.killed("nvme0n1", "never")
     told = []
     with monkeypatch.context() as patch, pytest.raises(PermissionError):
         patch.setattr("builtins.open", mock.Mock(side_effect=PermissionError(
@@ -316,13 +310,3 @@ def test_successor(host, monkeypatch):
         host.put(lock, "x (process 4194305)")
         monkeypatch.setattr(journal, "END_SECONDS", 0.3)
         assert held("nvme0n1")[1] > 0.3
-
-
-def test_dies_with_its_holder(host):
-    """However it ends."""
-    code = ("import os; from plugtools.core.journal import lock\n"
-            "lock('nvme0n1', 'x'); os.kill(os.getpid(), 9)")
-    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=TOOLS)
-    assert done.returncode == -9
-    with journal.locked(["nvme0n1"], "x"):
-        pass

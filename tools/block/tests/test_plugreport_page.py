@@ -216,19 +216,6 @@ def test_order(shown):
     assert places == sorted(places)
 
 
-def test_style(shown):
-    """The header stays, dark readers are thought of; on paper no row is cut,
-    no region scrolls, and what is folded shows."""
-    style, _, printed = shown(section([record()])).source.partition(
-        "@media print")
-    for word in "position: sticky", "color-scheme: light dark":
-        assert word in style
-    for word in ("overflow: visible", "break-inside: avoid",
-                 "::details-content"):
-        assert word in printed
-    assert "max-height" not in style + printed
-
-
 def test_links(shown):
     """To each section, one of which has no records."""
     got = shown(section([record()]), {"suite": "x"})

@@ -15,9 +15,9 @@ NO_IO = (1000, 0)
 
 
 def changes(*values, metric="iops"):
-    """Pairs of blocks with these changes."""
-    return [({metric: 100.0}, {metric: 100.0 * (1 + value)})
-            for value in values]
+    """Pairs of blocks with these changes, while the load drifts."""
+    return [({metric: base}, {metric: base * (1 + value)})
+            for base, value in enumerate(values, 10)]
 
 
 def block(ios, requests=None, times=()):
@@ -152,15 +152,12 @@ def test_order_of_modes():
     assert len(set(fours)) == 6
 
 
-def test_merged_io_is_an_io(host):
+def test_figures(host):
+    """A merged I/O is an I/O. The 99th percentile of 1000, while too few have
+    none; and the kernel shows 32 bits of the time."""
     assert block(32000, 1000)["iops"] == block(32000, 32000)["iops"]
     host.disk("nvme0n1", files={"stat": "10 5 1 7 20 6 1 8 0 0 0 9 9 9 9 9 9"})
     assert meter.counters(Disk("nvme0n1"))[1:] == (41, 30, 15)
-
-
-def test_figures():
-    """The 99th percentile of 1000, while too few have none; and the kernel
-    shows 32 bits of the time."""
     assert block(5000, times=range(1000))["p99"] == .99
     assert "p99" not in block(5000, times=range(400))
     old = meter.Counters(0, 0, 0, (1 << 32) - 100)

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 from unittest import mock
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from fakehost import busy, offer
 from plugtools.core import disks
 from plugtools.core.disks import Disk
-from plugtools.core.journal import Journal
+from plugtools.core.journal import Held
 from plugtools.core.system import Interrupted
 from plugtools.roll import keep, plugroll, rules
 
@@ -47,13 +46,6 @@ class Kept:
         return {name: self.host.mode(name)
                 for name in sorted(os.listdir(self.host.path("sys/block")))
                 if Disk(name).has_knob()}
-
-    def journal(self, name, mode):
-        """What a killed try has left."""
-        left = Journal(name, [name], "plugroll")
-        left.set(str(self.host.path(f"sys/block/{name}/queue/plug_policy")),
-                 mode)
-        os.close(left.file)
 
     def boot(self):
         """The kernel knows no modes; udev reads the rules for each disk."""
@@ -130,18 +122,6 @@ def test_disk(host, kept, roll, logged):
     roll("keep", "adaptive", "nvme0n1", "--json").prints('"changed": false')
 
 
-def test_two_disks(kept, roll):
-    """A second keep adds to the first; undo goes back to the start."""
-    kept.keep("adaptive", "nvme0n1")
-    kept.keep("seq-small", "nvme1n1")
-    kept.keep("seq-small", "nvme0n1")
-    assert rules.kept_now() == [("seq-small", "wwid", "eui.nvme1n1"),
-                                ("seq-small", "wwid", "eui.nvme0n1")]
-    roll("undo").prints("nvme0n1 is never again")
-    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
-    assert roll("undo") == (0, "nothing was kept", "")
-
-
 def test_all(host, kept, roll):
     """By a pattern: paths and disks that come later; a disk that is named as
     well has its own mode."""
@@ -154,14 +134,6 @@ def test_all(host, kept, roll):
     rows = json.loads(roll("list", "--json").out)["disks"]
     assert [row["kept"] for row in rows] == ["adaptive", "never", "adaptive",
                                              None]
-
-
-def test_head(headed):
-    """A head stands for its paths: one rule, each path set."""
-    headed.keep("adaptive", "nvme0n1")
-    assert headed.rules().count("# keep ") == 1
-    modes = headed.modes()
-    assert modes["nvme0c0n1"] == modes["nvme0c1n1"] == "adaptive"
 
 
 def test_twins(host, kept, roll):
@@ -186,25 +158,23 @@ def test_twins(host, kept, roll):
 def test_going(host, kept, roll, words):
     """A disk that goes meanwhile costs the others nothing, whenever it does;
     the rules are those of a disk that was there, or of none."""
-    for access in range(100):
+    def before():
         for name in "nvme0n1", "nvme1n1", "nvme2n1":
             if not Disk(name).there():
                 host.disk(name)
             host.policy(name, "always")
-        with host.going("nvme1n1", access) as gone:
-            code, _, said = roll("keep", "never", *words)
+
+    for number, _ in enumerate(host.goings("nvme1n1", before)):
+        code, _, said = roll("keep", "never", *words)
         if code == 2:           # the user names a disk that is not there
             assert "nvme1n1: no such disk" in said
             continue
         assert (code, host.mode("nvme0n1"), host.mode("nvme2n1")) == (
-            0, "never", "never"), (access, said)
+            0, "never", "never"), said
         assert said in ("", "nvme1n1 has gone")
-        with host.going("nvme2n1", access):
+        with host.going("nvme2n1", number):
             assert roll("undo").fails(0) == ""
         assert (host.mode("nvme0n1"), kept.rules()) == ("always", "")
-        if not gone:
-            break
-    assert 5 < access < 99
 
 
 @pytest.mark.parametrize("refuses, told", [
@@ -232,7 +202,7 @@ def test_not_noted(host, headed, logged):
 
 def test_left_by_a_killed_try(host, kept, roll):
     """Its mode is not taken for the one from before."""
-    kept.journal("nvme0n1", "seq-small")
+    kept.host.killed("nvme0n1", "seq-small")
     with busy("nvme0n1 never"):
         roll("keep", "adaptive", "nvme0n1").fails(
             1, "nvme0n1.journal tells of settings that could not")
@@ -240,17 +210,6 @@ def test_left_by_a_killed_try(host, kept, roll):
     roll("keep", "adaptive", "nvme0n1").prints()
     roll("undo")
     assert host.mode("nvme0n1") == "never"
-
-
-def test_chosen(kept):
-    """Only the disks that are given: "try --keep --all-nvme" gives those that
-    it has tried."""
-    args = mock.Mock(mode="adaptive", all_nvme=True, json=True)
-    found = plugroll.keep_and_tell(
-        args, {Disk("nvme0n1"): Disk("nvme0n1").legs()})
-    assert (found["disks"], found["pattern"]) == (["nvme0n1"], None)
-    assert "nvme*" not in kept.rules().partition("\n# Paths")[0]
-    assert kept.modes() == {**AS_BEFORE, "nvme0n1": "adaptive"}
 
 
 @pytest.mark.parametrize("words", ["keep adaptive nvme0n1", "undo"])
@@ -324,6 +283,7 @@ SKIPS = "{} is skipped: {} is kept for it by name"
      "adaptive adaptive adaptive adaptive")])
 def test_exceptions(headed, first, then, said, modes):
     headed.agree(*first.split())
+    assert headed.rules().count("# keep ") == 1     # also of a head
     told, now = headed.agree(*then.split())
     assert (told, list(now.values())) == (said, modes.split())
 
@@ -354,15 +314,19 @@ def test_will_not_go_back(headed, roll):
 
 # --- undo: all is as it was, or else is not forgotten ------------------------
 
-@pytest.mark.parametrize("keeps", [
-    ["adaptive --all-nvme"],
+@pytest.mark.parametrize("keeps, entries", [
+    (["adaptive --all-nvme"], 1),
     # a disk that is named first, and then all
-    ["adaptive nvme1n1", "seq-small --all-nvme", "never nvme2n1"]])
-def test_each_as_it_was(kept, roll, keeps):
+    (["adaptive nvme1n1", "seq-small --all-nvme", "never nvme2n1"], 3),
+    # one that is kept again has one rule
+    (["adaptive nvme0n1", "seq-small nvme1n1", "always nvme0n1"], 2)])
+def test_each_as_it_was(kept, roll, keeps, entries):
     for words in keeps:
         kept.keep(*words.split())
+    assert len(rules.kept_now()) == entries
     roll("undo").prints("nvme0n1 is never again")
-    assert kept.modes() == AS_BEFORE
+    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
+    assert roll("undo") == (0, "nothing was kept", "")
 
 
 def test_paths(host, headed, roll):
@@ -421,7 +385,7 @@ def test_killed_try(kept, roll, first):
     if first:
         kept.keep("adaptive", "nvme1n1")
     before = kept.modes()["nvme1n1"]
-    kept.journal("nvme1n1", "seq-small")
+    kept.host.killed("nvme1n1", "seq-small")
     with busy(f"nvme1n1 {before}"):
         roll("undo").prints("is not put back", code=1)
     assert bool(kept.rules()) == first
@@ -438,24 +402,19 @@ def interrupted(roll, *words):
         return roll(*words).fails(130)
 
 
-def test_undo_interrupted(kept, roll):
-    """The next undo puts back the rest."""
-    kept.keep("adaptive", "--all-nvme")
-    assert interrupted(roll, "undo") == (
-        "plugroll: interrupted by SIGTERM; the next undo does the rest")
-    assert list(kept.modes().values()) == ["never", "adaptive", "adaptive"]
-    assert "eui.nvme0n1" not in kept.rules()
-    roll("undo").prints("nvme2n1 is always again")
-    assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
-
-
-def test_undo_killed(kept, roll, monkeypatch):
-    """The same if there was no time to write that down."""
+@pytest.mark.parametrize("noted", [True, False])
+def test_undo_interrupted(kept, roll, monkeypatch, noted):
+    """The next undo puts back the rest, or, if there was no time to write that
+    down, all."""
     kept.keep("adaptive", "--all-nvme")
     with monkeypatch.context() as patch:
-        patch.setattr(keep, "install", lambda _: None)
-        interrupted(roll, "undo")
-    assert "nvme0n1 is never again" in roll("undo").out
+        if not noted:
+            patch.setattr(keep, "install", lambda _: None)
+        assert interrupted(roll, "undo") == (
+            "plugroll: interrupted by SIGTERM; the next undo does the rest")
+    assert list(kept.modes().values()) == ["never", "adaptive", "adaptive"]
+    assert ("eui.nvme0n1" in kept.rules()) == (not noted)
+    assert ("nvme0n1 is never again" in roll("undo").out) == (not noted)
     assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
 
 
@@ -497,30 +456,26 @@ def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
 
 # --- two of us at once -------------------------------------------------------
 
-@pytest.mark.parametrize("first", ["keep", "undo"])
-def test_at_once(kept, monkeypatch, first):
-    """A keep while something else writes the rules: no entry is lost, and what
-    is kept after an undo stays."""
-    if first == "undo":
-        kept.keep("adaptive", "nvme0n1")
-    second = threading.Thread(target=keep.keep, args=(
-        "seq-small", [Disk("nvme1n1")]))
-    real = keep.install
+@pytest.mark.parametrize("action", [keep.undo, lambda: keep.keep(
+    "adaptive", [Disk("nvme0n1")])], ids=["undo", "keep"])
+def test_at_once(kept, monkeypatch, action):
+    """Who reads, changes and writes the rules lets nobody else do so."""
+    kept.keep("seq-small", "nvme1n1")
+    seen = []
 
-    def install(new):
-        if not second.ident:
-            second.start()
-            second.join(.3)         # as far as it gets
-        return real(new)
+    def alone(real):
+        def call(*words):
+            with pytest.raises(Held), keep.locked([os.path.basename(RULES)],
+                                                  "x"):
+                pass
+            seen.append(real.__name__)
+            return real(*words)
+        return call
 
-    monkeypatch.setattr(keep, "install", install)
-    if first == "undo":
-        keep.undo()
-    else:
-        keep.keep("adaptive", [Disk("nvme0n1")])
-    second.join()
-    assert "eui.nvme1n1" in kept.rules()
-    assert ("eui.nvme0n1" in kept.rules()) == (first == "keep")
+    for name in "on_file", "install":
+        monkeypatch.setattr(keep, name, alone(getattr(keep, name)))
+    action()
+    assert seen == ["on_file", "install"]
 
 
 def test_waits_no_longer(kept, roll, monkeypatch):

@@ -56,13 +56,6 @@ class Tries:
         return [path.name for path in
                 self.host.path("run/plug-policy").glob("*.journal")]
 
-    def journal(self, mode):
-        """One of a killed try, before which "always" was set."""
-        left = trial.Journal("nvme0n1", ["nvme0n1"], "plugroll")
-        left.know(str(self.host.path(KNOB)), "always", mode)
-        os.close(left.file)
-        return left
-
 
 @pytest.fixture
 def tries(host, roll, monkeypatch):
@@ -173,9 +166,7 @@ def test_holds(host, tries):
     assert (code, found["status"], tries.mode()) == (0, "held", "always"), said
     assert (found["version"], found["kept"]) == (2, False)
     assert found["disks"]["nvme0n1"]["figures"]["iops"]["low"] > .2
-    tries.text(GOOD, "--keep").prints()
-    assert tries.mode() == "never"
-    assert '"never"' in host.get(RULES)
+    assert not host.get(RULES, "")
 
 
 @pytest.mark.parametrize("speed, require, want", [
@@ -362,13 +353,6 @@ def test_comes_back(host, tries):
     assert tries.mode() == "always"
 
 
-def test_error(tries, monkeypatch):
-    monkeypatch.setattr(trial.Try, "note", mock.Mock(
-        side_effect=OSError(5, "Broken", "x")))
-    tries.text({"nvme0n1": {}}).fails(1, "x: Broken")
-    assert tries.mode() == "always"
-
-
 # --- --keep ------------------------------------------------------------------
 
 def test_already(host, tries, logged, monkeypatch):
@@ -461,8 +445,7 @@ def test_signals(host, number):
 
 def test_next_start(host, tries, roll):
     """Where that was killed as well, the next start does it."""
-    host.policy("nvme0n1", "never")
-    tries.journal("never")
+    host.killed("nvme0n1", "never")
     with Load(host, {"nvme0n1": {"always": 0}}):
         roll("try", "seq-small", "nvme0n1").fails(4, "is always again")
     assert tries.mode() == "always"
@@ -471,8 +454,7 @@ def test_next_start(host, tries, roll):
 def test_killed(host, tries, monkeypatch):
     """A disk that refuses the mode for some seconds gets it all the same; the
     instance of the killed one goes."""
-    host.policy("nvme0n1", "never")
-    left = tries.journal("never")
+    left = host.killed("nvme0n1", "never")
     refusals, slept, removed = [1] * 4, mock.Mock(), mock.Mock()
 
     def refuse(path, value):

@@ -125,7 +125,7 @@ class Bench:
     def check_effect(self, policy):
         for leg in self.plan.legs:
             told = leg.effect()
-            if told.force not in (None, told.mode):
+            if told.force != told.mode:
                 self.warn(f'{policy} does as "always" here: {told.why}')
 
     def completed(self):

@@ -7,7 +7,6 @@ changed is put back, also if plugbench is killed.
 import argparse
 import contextlib
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -17,7 +16,8 @@ from .. import VERSION
 from ..core.disks import all_disks, find_disk, node_name, with_knob
 from ..core.journal import Journal, locked, recover
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, active, printable, refusal, say)
+                           UsageProblem, active, matching, printable, refusal,
+                           say, seconds)
 from ..report import results
 from ..report.records import POLICIES
 from .checks import run_checks, show, texts
@@ -37,7 +37,6 @@ which is "always" with nomerges set to 2.
 
 %s
 """
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 # --- the disk --------------------------------------------------------------
@@ -90,20 +89,10 @@ def confirm_write(plan):
 
 # --- command line ----------------------------------------------------------
 
-def matching(pattern, accepted, value=int):
-    """What makes a value of a word of the command line, or refuses it."""
-    def one(text):
-        if not re.fullmatch(pattern, text):
-            raise argparse.ArgumentTypeError(f"'{text}'; accepted: {accepted}")
-        return value(text)
-    return one
-
-
 FROM_1 = matching("0*[1-9][0-9]{0,5}", "a whole number from 1 to 999999")
 CPU = matching("[0-9]{1,6}", "the number of a CPU, as 2")
-TIME = matching(
-    "[1-9][0-9]{0,5}[smh]?", "seconds, or a number with s, m or h, as 5m",
-    lambda text: int(text.rstrip("smh")) * UNITS[text.lstrip("0123456789")])
+TIME = matching("[1-9][0-9]{0,5}[smh]?",
+                "seconds, or a number with s, m or h, as 5m", seconds)
 SHARE = matching(r"0\.(?!0+$)[0-9]{1,6}|1(\.0{1,6})?",
                  "a ratio above 0 and up to 1, as 0.97", float)
 # a pipe cannot be set aside, nor read twice

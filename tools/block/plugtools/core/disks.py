@@ -14,7 +14,7 @@ from .system import (EnvironmentProblem, UsageProblem, active, listing,
                      names_in, read, rooted, write)
 
 SECTOR = 512
-AS_SET, UNKNOWN = "as set", "unknown"
+AS_SET = "as set"
 GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO)
 NO_KNOB = ("no disk here has it: the kernel has no CONFIG_BLK_PLUG_POLICY, or "
            "there is no blk-mq disk")
@@ -25,17 +25,16 @@ Stat = collections.namedtuple(
     "Stat", "reads read_merges read_sectors read_ms writes write_merges "
     "write_sectors write_ms in_flight busy_ms waited_ms")
 
+
 class Effect(collections.namedtuple("Effect", "mode force why")):
-    """mode: what is set, None without the knob; force: what is in force, None
-    where a kernel of before the file does not say; why: AS_SET, UNKNOWN, or the
-    reason in the kernel's words"""
+    """mode: what is set, None without the knob; force: what is in force; why:
+    AS_SET, or the reason in the kernel's words"""
 
     def wrong(self):
         """What to tell of it, or None if the mode that is set is in force."""
         if self.force == self.mode:
             return None
-        return f"{self.mode} is set, but " \
-            f"{self.force or 'it is not known what'} is in force: {self.why}"
+        return f"{self.mode} is set, but {self.force} is in force: {self.why}"
 
 
 def node_name(name):
@@ -105,10 +104,10 @@ class Disk:
         if not self.has_knob():
             return Effect(None, None, None)
         mode = self.policy()
-        why = self.get("queue/plug_policy_fallback", UNKNOWN)
+        why = self.get("queue/plug_policy_fallback", "none")
         if mode == "always" or why == "none":
             return Effect(mode, mode, AS_SET)
-        return Effect(mode, None if why == UNKNOWN else "always", why)
+        return Effect(mode, "always", why)
 
     def set_policy(self, policy):
         write(self.path("queue/plug_policy"), policy)

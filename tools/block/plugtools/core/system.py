@@ -167,11 +167,19 @@ def listing(path):
         return []
 
 
-def file_name(text):
-    """A file of the command line; a variable that is not set names none."""
-    if not text:
-        raise argparse.ArgumentTypeError("''; accepted: the name of a file")
-    return text
+def matching(pattern, accepted, value=int, least=0, most=float("inf")):
+    """What makes a value of a word of the command line, or refuses it."""
+    def one(text):
+        found = value(text) if re.fullmatch(pattern, text) else None
+        if found is None or value != str and not least <= found <= most:
+            raise argparse.ArgumentTypeError(f"'{text}'; accepted: {accepted}")
+        return found
+    return one
+
+
+def seconds(text):
+    """Of "90", "90s", "10m", "2h"."""
+    return int(text.rstrip("smh")) * {"m": 60, "h": 3600}.get(text[-1], 1)
 
 
 def active(text):

@@ -8,7 +8,7 @@ measured: suite, profile, workload, kernel, policy.  Version 1 is the same witho
 import json
 import os
 
-from ..core.system import printable, replace_file
+from ..core.system import EnvironmentProblem, printable, replace_file
 from .schema import Schema, is_a
 
 VERSION = 2
@@ -32,7 +32,7 @@ ORDER = {"profile": PROFILES, "workload": WORKLOADS, "policy": POLICIES,
          "kernel": SCHEMA.part("kernel")["enum"]}
 
 
-class ReportError(Exception):
+class ReportError(EnvironmentProblem):
     """What the user did or gave can not be used; the text says why."""
 
 
@@ -52,8 +52,7 @@ def check_field(value, schema, where):
 
 
 def check_record(record, where):
-    if not isinstance(record, dict):
-        raise ReportError(f"{where} is {shown(record)}; accepted: an object")
+    check_field(record, {"type": "object"}, where)
     for field, schema in FIELDS.items():
         if field in record:
             check_field(record[field], schema, f"{where}: field {field}")
@@ -78,11 +77,9 @@ def describe(record):
 
 def check(records, meta=None):
     """Raise ReportError unless both have the shape that a file has."""
-    for name, value, kind in (("records", records, list),
-                              ("meta", {} if meta is None else meta, dict)):
-        if not isinstance(value, kind):
-            raise ReportError(f"{name} is {shown(value)}; accepted: " + (
-                "a list of objects" if kind is list else "an object"))
+    check_field(records, {"type": "array", "title": "a list of objects"},
+                "records")
+    check_field({} if meta is None else meta, {"type": "object"}, "meta")
     for field in META.keys() & (meta or {}).keys():
         check_field(meta[field], META[field], f"meta: field {field}")
     seen = {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What plugbench makes of its records: file, tables, verdict, page.
 
-All raise UsageProblem for a file that cannot be used and EnvironmentProblem
-for one that cannot be written.
+All raise UsageProblem for a file that cannot be used and ReportError for one
+that cannot be written.
 """
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ import shlex
 import sys
 import time
 
-from ..core.system import EnvironmentProblem, UsageProblem, say
+from ..core.system import UsageProblem, say
 from ..core.terminal import paint
 from . import changes, markdown, page, records, tables, verdict
 from .summary import summarise
@@ -52,17 +52,17 @@ FURTHER = ["cycles_per_io", "cache_misses_per_io", "ctx_switches_per_io",
 
 
 @contextlib.contextmanager
-def told(problem):
-    """An error of the records is a problem of this kind."""
+def given():
+    """An error of records is of what the user gave."""
     try:
         yield
     except records.ReportError as error:
-        raise problem(str(error)) from error
+        raise UsageProblem(str(error)) from error
 
 
 def old_records(path):
     """(records, meta) of a file that plugbench wrote earlier."""
-    with told(UsageProblem):
+    with given():
         found, meta = records.load(path)
         if not found:
             raise records.ReportError(f"{path}: its list of records is empty; "
@@ -175,9 +175,8 @@ def present(cells, found, meta, out):
 
 def save(path, found, meta):
     """The file, with the verdict so far; the verdict."""
-    with told(EnvironmentProblem):
-        opinion = verdict.of(found)
-        records.save(path, found, meta, verdict=opinion)
+    opinion = verdict.of(found)
+    records.save(path, found, meta, verdict=opinion)
     return opinion
 
 
@@ -185,16 +184,14 @@ def publish(found, meta, path, out):
     """File first, so that nothing measured is lost; then the rest.  out: as
     present() has it."""
     opinion = save(path, found, meta)
-    with told(EnvironmentProblem):
-        present(summarise(found), opinion, meta, out)
+    present(summarise(found), opinion, meta, out)
     say(f"wrote {path}", sys.stderr if out.markdown else None)
 
 
 def show(path, out):
     check_paths([out.html], [path])
     found, meta = old_records(path)
-    with told(EnvironmentProblem):
-        present(summarise(found), verdict.of(found), meta, out)
+    present(summarise(found), verdict.of(found), meta, out)
 
 
 def judge(found, least, gone):
@@ -227,27 +224,11 @@ def load_of(meta, other, name):
         words = shlex.split(told)
     except ValueError:          # a quote that does not end
         return None
-    # an earlier plugbench said "mixed"
-    ends = [place for place, word in enumerate(words) if word.startswith(
-        FRAME_ENDS.partition("=")[0])]
-    words = words[ends[-1] + 1:] if ends else words
+    if FRAME_ENDS in words:
+        words = words[words.index(FRAME_ENDS) + 1:]
     ours = ("--cpus_allowed=",) * (meta.get("cpu") is not None) + \
         ("--hipri",) * (meta.get("polled") != other.get("polled"))
-    return [word for word in each_job(words) if not word.startswith(ours)]
-
-
-def each_job(words):
-    """What an earlier plugbench said once, of --name=global, is repeated."""
-    common, found = [], []
-    place = found
-    for word in words:
-        if word == "--name=global":
-            place = common
-            continue
-        if word.startswith("--name="):
-            place = found
-        place += [word, *common * word.startswith("--name=")]
-    return found
+    return [word for word in words if not word.startswith(ours)]
 
 
 def check_loads(had, has):
@@ -287,7 +268,7 @@ def compare(old, new, least=None, path=None):
     (before, had), (after, has) = old_records(old), old_records(new)
     check_loads(had, has)
     before, after = without_zero(before), without_zero(after)
-    with told(UsageProblem):
+    with given():
         found = changes.compare(before, after)
     say(changes.text(found))
     for name in sorted({one["workload"] for one in found}):
@@ -303,9 +284,8 @@ def compare(old, new, least=None, path=None):
     status = 0 if least is None else judge(found, least, gone)
     if path:
         keep_earlier(path)
-        with told(EnvironmentProblem):
-            records.write_file(path, json.dumps(
-                {"version": records.VERSION, "old": old, "new": new,
-                 "fail_below": least, "status": status,
-                 "comparisons": found}, indent=1).encode("ascii"))
+        records.write_file(path, json.dumps(
+            {"version": records.VERSION, "old": old, "new": new,
+             "fail_below": least, "status": status,
+             "comparisons": found}, indent=1).encode("ascii"))
     return status

@@ -13,7 +13,7 @@ import math
 import re
 import statistics
 
-from ..report.intervals import quantile
+from ..report.intervals import quantile, spread
 FALLS = ("iops",)
 RISES = ("mean", "p99")
 UNITS = {"iops": "/s", "mean": " ms", "p99": " ms"}
@@ -82,23 +82,19 @@ def guard_text(guard):
                     for metric, limit in guard.items()) or "none"
 
 
-def interval(values, confidence):
-    """(mean, half of its interval) by Student's t."""
-    error = statistics.stdev(values) / math.sqrt(len(values))
-    return statistics.fmean(values), error * quantile(1 - confidence,
-                                                      len(values) - 1)
-
-
 def change_of(pairs, metric, confidence=SHOWN):
     """The change from the old mode to the tried one, with its interval.
 
     None where there are too few pairs.  Ratios are averaged as logarithms:
     half and double then cancel."""
-    logs = [math.log(new[metric] / old[metric]) for old, new in pairs
-            if metric in old and metric in new]
+    logs = [[math.log(one[metric]) for one in pair] for pair in pairs
+            if metric in pair[0] and metric in pair[1]]
     if len(logs) < LEAST_PAIRS:
         return None
-    mean, half = interval(logs, confidence)
+    old, new = zip(*logs)
+    error, freedom = spread(new, old, True)
+    mean = statistics.fmean(new) - statistics.fmean(old)
+    half = error * quantile(1 - confidence, freedom)
     return Change(*(math.expm1(value)
                     for value in (mean, mean - half, mean + half)))
 

@@ -13,12 +13,10 @@ import sys
 from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, refusal, say)
-from ..report.records import ReportError
+                           UsageProblem, matching, refusal, say, seconds)
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
-from .fleet import print_summary, summary_of
 from .guard import parse_gain, parse_guard
 from .keep import apply, can_keep, keep, undo
 from .rules import ALL_NVME
@@ -27,8 +25,9 @@ from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, log,
 
 FORMAT = 2                      # of what --json prints
 DEFAULT_GUARD = "p99=10%,iops=-2%"
-SHORTEST, LONGEST = 12, 86400   # seconds for a try
-SHORTEST_BLOCK = 0.5            # seconds
+TIME = matching("[0-9]+[smh]?", "12s to 24h, as 90s, 10m, 2h", seconds, 12,
+                24 * 3600)
+BLOCK = matching(r"[0-9]+(\.[0-9]+)?", "0.5 to 600 (seconds)", float, 0.5, 600)
 INTERRUPTED = {"try": "; modes are as before",
                "undo": "; the next undo does the rest"}
 EPILOG = """\
@@ -56,30 +55,6 @@ The mode that was set before is put back at the end, if the guard trips, on an
 error, on a signal, and if plugroll is killed. A disk that refuses it is asked
 for 10 s; then, the next plugroll does it, or "plugroll undo".
 """
-
-
-def seconds(text):
-    """Of "90", "90s", "10m", "2h"."""
-    match = re.fullmatch(r"(\d+)([smh]?)", text)
-    value = int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] \
-        if match else 0
-    if not SHORTEST <= value <= LONGEST:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no time for a try; accepted: 12s to 24h, as 90s, "
-            "10m, 2h")
-    return value
-
-
-def block(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not SHORTEST_BLOCK <= value <= 600:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no length of a block; accepted: {SHORTEST_BLOCK:g} "
-            "to 600 (seconds)")
-    return value
 
 
 def add_disks(verb):
@@ -112,10 +87,6 @@ def arguments(words):
     add_mode(verbs.add_parser("keep", help="set a mode, for good"))
     verbs.add_parser("undo", help="put back what keep has changed, and what a "
                      "killed try has left")
-    verb = verbs.add_parser("summary", help="what list, try or keep said with "
-                            "--json on many hosts")
-    verb.add_argument("files", nargs="+", metavar="FILE",
-                      help="of a host, such as web1.json")
     for verb in verbs.choices.values():
         verb.add_argument("--json", action="store_true", help="print JSON")
     verb = verbs.add_parser("apply", help="for udev: set new paths as kept")
@@ -143,7 +114,7 @@ def add_try(verbs):
         "load", description=TRY,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add_mode(verb)
-    verb.add_argument("--for", dest="seconds", type=seconds, default=600,
+    verb.add_argument("--for", dest="seconds", type=TIME, default=600,
                       metavar="TIME", help="how long, such as 90s or 2h [10m]")
     verb.add_argument("--guard", type=parse_guard, action=Once,
                       metavar="LIMITS",
@@ -153,7 +124,7 @@ def add_try(verbs):
     verb.add_argument("--require", type=parse_gain, action=Once, default={},
                       metavar="GAINS", help="hold only if it is sure to gain "
                       "this much, such as iops=+0.5%%")
-    verb.add_argument("--block", type=block, metavar="SEC",
+    verb.add_argument("--block", type=BLOCK, metavar="SEC",
                       help="how long the modes take turns [2 to 10, by --for]")
     verb.add_argument("--keep", action="store_true",
                       help="if the guard held, or MODE is set already, do as "
@@ -203,7 +174,7 @@ def do_try(args):
     result = try_mode(args, chosen)
     try:
         note_try(result, chosen)
-    except (OSError, ReportError, EnvironmentProblem) as error:
+    except (OSError, EnvironmentProblem) as error:
         say(f"{PROGRAM}: the result is not noted for list: {error}",
             sys.stderr)
     if not args.json:
@@ -266,15 +237,6 @@ def do_undo(args):
     return 1 if problems else 0
 
 
-def do_summary(args):
-    found = summary_of(args.files)
-    if args.json:
-        print_json(found)
-    else:
-        print_summary(found)
-    return 1 if found["unusable"] else 0
-
-
 def do_apply(args):
     apply(args.settle)
     return 0
@@ -290,7 +252,7 @@ def main(words=None):
         if signal.getsignal(number) != signal.SIG_IGN:      # nohup
             signal.signal(number, interrupt)
     verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
-            "summary": do_summary, "apply": do_apply}[args.verb]
+            "apply": do_apply}[args.verb]
     try:
         return verb(args)
     except Interrupted as error:
@@ -298,11 +260,11 @@ def main(words=None):
             error, INTERRUPTED.get(args.verb, "")), 130
     except UsageProblem as error:
         why, code = str(error), 2
-    except (EnvironmentProblem, ReportError) as error:
+    except EnvironmentProblem as error:
         why, code = str(error), 1
     except OSError as error:
         why, code = f"{error.filename}: {refusal(error)}", 1
     say(f"{PROGRAM}: {why}", sys.stderr)
-    if args.verb not in ("list", "summary"):
+    if args.verb != "list":
         log(f"{args.verb}: {why}")
     return code

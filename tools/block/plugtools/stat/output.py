@@ -153,7 +153,7 @@ def print_policies(names, args):
         return
     print(line(POLICY_HEADER, POLICY_WIDTHS))
     for name, one in found.items():
-        row = line([name, *(text or "?" for text in one)], POLICY_WIDTHS)
+        row = line([name, *one], POLICY_WIDTHS)
         print(paint(row, "bad" if one.wrong() else None))
     sys.stdout.flush()
 

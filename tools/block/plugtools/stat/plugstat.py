@@ -5,7 +5,6 @@ Counting is switched on for the disks in question, and put back as it was when
 the last plugstat ends, also on Ctrl-C and SIGTERM.  The disk is not touched.
 """
 import argparse
-import contextlib
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ import time
 from .. import VERSION
 from ..core.disks import NO_KNOB, Disk, disks, find_disk, without_knob
 from ..core.system import (EnvironmentProblem, Interrupted, UsageProblem,
-                           file_name, rooted)
+                           matching, rooted)
 from . import prometheus, switch
 from .figures import delta, figures
 from .output import Json, Table, check_policies, print_policies
@@ -136,20 +135,10 @@ def export_again(args):
         export(args.disks, None)
 
 
-def positive(text):
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < 1e6:
-            return float(text)
-    raise argparse.ArgumentTypeError(
-        f"not a time: '{text}'; accepted: seconds, more than 0")
-
-
-def count(text):
-    with contextlib.suppress(ValueError):
-        if int(text) > 0:
-            return int(text)
-    raise argparse.ArgumentTypeError(
-        f"not a count: '{text}'; accepted: a whole number from 1")
+SECONDS = matching(r"[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+", "seconds, more than 0",
+                   float, 1e-6)
+COUNT = matching("0*[1-9][0-9]*", "a whole number from 1")
+FILE = matching(".+", "the name of a file", str)
 
 
 def add_forms(parser):
@@ -159,7 +148,7 @@ def add_forms(parser):
         "busiest disk first; q ends it")
     add("--prometheus", action="store_true", help="the kernel's counters in "
         "its text format: at once, or with an interval at the end")
-    add("--textfile", metavar="PATH", type=file_name, help="the same into a "
+    add("--textfile", metavar="PATH", type=FILE, help="the same into a "
         "file for node_exporter: once, or with an interval again and again")
     add = parser.add_argument
     add("--check", action="store_true", help="with --policy: exit with 3 if a "
@@ -179,9 +168,9 @@ def parser_of():
     add = parser.add_argument
     add("--help", action="help", help="print this")
     add("-V", "--version", action="version", version="plugstat " + VERSION)
-    add("-i", dest="interval", type=positive, metavar="SEC",
+    add("-i", dest="interval", type=SECONDS, metavar="SEC",
         help="interval [1]")
-    add("-c", dest="count", type=count, metavar="COUNT",
+    add("-c", dest="count", type=COUNT, metavar="COUNT",
         help="intervals [until Ctrl-C; 1 with --prometheus]")
     add("-t", dest="stamps", action="store_true",
         help="print the time with each interval")
@@ -202,15 +191,14 @@ def take_numbers(parser, args):
     if len(numbers) > 2:
         parser.error("an interval and a count are accepted, not: "
                      + " ".join(numbers))
-    for name, kind, text in zip(("interval", "count"), (positive, count),
+    for name, kind, text in zip(("interval", "count"), (SECONDS, COUNT),
                                 numbers):
         if getattr(args, name) is not None:
             parser.error(f"the {name} is given twice")
         try:
             setattr(args, name, kind(text))
-        except (ValueError, argparse.ArgumentTypeError):
-            parser.error(f"not an {name}: {text}" if name == "interval"
-                         else f"not a {name}: {text}")
+        except argparse.ArgumentTypeError as error:
+            parser.error(f"{name}: {error}")
 
 
 def check(parser, args):

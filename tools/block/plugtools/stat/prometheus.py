@@ -66,10 +66,9 @@ def add_policy(page, name):
         return
     page.add("policy_info", "gauge", "Always 1; says which mode is set.", 1,
              disk=name, mode=mode)
-    if force:
-        page.add("mode_in_force", "gauge",
-                 "Whether the mode that is set is in force, and why not.",
-                 int(force == mode), disk=name, mode=mode, reason=why)
+    page.add("mode_in_force", "gauge",
+             "Whether the mode that is set is in force, and why not.",
+             int(force == mode), disk=name, mode=mode, reason=why)
 
 
 def add_times(page, name):
