@@ -9,6 +9,7 @@ from ..core.disks import uses
 from ..core.system import (active, names_in, read, refusal, refuse_special,
                            rooted, say)
 from ..core.terminal import paint
+from . import host
 from .fio import fio_command
 from .jobfile import NO_FIO
 from .sandbox import boxed
@@ -83,7 +84,8 @@ def check_policy(plan, _args):
                          f"{leg.get('queue/plug_policy')}")
         else:
             yield "warn", ("this kernel has no plug_policy: what it does is "
-                           'called "always"')
+                           'called "unpatched always"; compare it with '
+                           "another kernel by --compare")
 
 
 def check_scheduler(plan, args):
@@ -119,6 +121,12 @@ def check_queue(plan, _args):
                 plan.merges) > 1 else f"{wanted} during the run"
             yield "warn", (f"{which}{name} is {now or 'unknown'}: {so}, then "
                            f"{now} again")
+
+
+def check_host(plan, _args):
+    """What hides a gain."""
+    for text in host.hides(host.facts(plan.legs, plan.cpu)):
+        yield "warn", text
 
 
 def check_governor(plan, _args):
@@ -184,7 +192,7 @@ def check_null(_plan, _args):
 
 
 CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
-          check_scheduler, check_queue, check_governor, check_use,
+          check_scheduler, check_queue, check_host, check_governor, check_use,
           check_output]
 # of a disk that is yet to be made
 EARLY = [check_null, check_tools, check_jobfile, check_governor, check_output]

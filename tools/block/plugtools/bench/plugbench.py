@@ -20,6 +20,7 @@ from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            say, seconds)
 from ..report import results
 from ..report.records import POLICIES
+from . import host
 from .checks import run_checks, show, texts
 from .counters import can_count
 from .fio import fio_command
@@ -41,8 +42,9 @@ which is "always" with nomerges set to 2.
 
 # --- the disk --------------------------------------------------------------
 
-def require_knob(disk):
-    """Without plug_policy there is nothing to compare."""
+def require_queue(disk):
+    """What to measure: of a kernel without plug_policy, for --compare, what it
+    does with the disk; but a stack is all of one kind."""
     if not disk.node:
         above = next((node_name(one.name) for one in all_disks()
                       if one.name != disk.name and disk.name in [
@@ -55,12 +57,10 @@ def require_knob(disk):
     if not legs:
         raise EnvironmentProblem(f"{disk.name} is bio-based, and no disk below "
                                  f"it is to be seen ({with_knob()})")
-    if lacking and lacking != [NULL]:
-        which = "this kernel" if disk.has_requests() else \
-            f"{', '.join(lacking)} below {disk.name}"
+    if lacking and len(lacking) < len(legs):
         raise EnvironmentProblem(
-            f"{which} has no plug_policy: needs the series and "
-            f"CONFIG_BLK_PLUG_POLICY=y ({os.uname().release})")
+            f"{', '.join(lacking)} below {disk.name} has no plug_policy, and "
+            "other disks have; accepted: all or none")
 
 
 def identify(disk):
@@ -234,7 +234,7 @@ def work(args):
     args.loads = choose_workloads(args)     # once: it may come from a pipe
     disk = Planned() if args.null else find_disk(args.device)
     if not args.null:
-        require_knob(disk)
+        require_queue(disk)
         plan = make_plan(args, disk, False)  # refuses before it is changed
         if args.compare:
             results.check_loads(results.old_records(args.compare)[1],
@@ -293,6 +293,7 @@ def facts_of(plan, args):
             "runtime": plan.runtime, "repeat": plan.repeat,
             "warm_up": WARM_SECONDS, "iops_limit": plan.iops,
             "legs": [leg.name for leg in plan.legs],
+            "host": host.facts(plan.legs, plan.cpu),
             "holds": conditions(plan, args),
             "scheduler": ", ".join(sorted({
                 active(leg.get("queue/scheduler", "none"))

@@ -40,6 +40,17 @@ def compare_metric(before, after, metric):
                 new=stat(new), **found or {"metric": metric})
 
 
+def across(old, new):
+    """The old records; of another kernel, as what each policy of the new one
+    is to be compared with: "always", which is all that an unpatched one has."""
+    kernels = {one["kernel"] for one in new}
+    if kernels & {one["kernel"] for one in old} or len(kernels) != 1:
+        return old
+    policies = sorted({one["policy"] for one in new})
+    return [dict(one, kernel=min(kernels), policy=policy)
+            for one in old if one["policy"] == "always" for policy in policies]
+
+
 def compare(old, new, noise=NOISE):
     """Comparisons of all cells that are in both, one for each metric.
 

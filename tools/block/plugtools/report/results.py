@@ -253,7 +253,8 @@ def without_zero(found):
 
 
 def say_settings(had, has):
-    for name in SETTINGS:
+    had, has = ({**meta, **(meta.get("host") or {})} for meta in (had, has))
+    for name in SETTINGS + sorted(had.get("host") or {}):
         if name in had and name in has and had[name] != has[name]:
             before, then = (" and ".join(map(str, value)) if isinstance(
                 value, list) else value for value in (had[name], has[name]))
@@ -268,6 +269,9 @@ def compare(old, new, least=None, path=None):
     (before, had), (after, has) = old_records(old), old_records(new)
     check_loads(had, has)
     before, after = without_zero(before), without_zero(after)
+    before = changes.across(before, after)
+    for side, meta in ("old", had), ("new", has):
+        say(f"{side}: {meta.get('kernels') or 'kernel unknown'}")
     with given():
         found = changes.compare(before, after)
     say(changes.text(found))
