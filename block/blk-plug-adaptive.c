@@ -40,7 +40,7 @@ enum {
 	MAX_PAIRS	= 16,
 	MIN_PATIENCE	= 256,
 	MAX_PATIENCE	= 4096,
-	MAX_ODD		= 4,
+	MAX_OUTLIERS		= 4,
 	GAIN		= ONE / 200,
 	LOSS		= 6 * ONE / 100,
 	SURE		= 4,		/* square of 2 standard errors */
@@ -121,7 +121,7 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 	better = sure > 0;
 	if (smaller == better) {
 		a->tried = a->from;
-		a->promise = min(a->promise ?: a->time, a->time);
+		a->expected = min(a->expected ?: a->time, a->time);
 		a->from = a->trial;
 		a->time = time;
 	}
@@ -132,9 +132,9 @@ static void plug_in_park(struct blk_plug_adaptive *a)
 {
 	/* slower now than what it won against: does 32 do better? */
 	if (a->from < LARGEST &&
-	    a->time > a->promise + a->promise / 32 + a->dev) {
+	    a->time > a->expected + a->expected / 32 + a->dev) {
 		a->tried = ALL;
-		a->promise = a->time;
+		a->expected = a->time;
 		plug_try(a, LARGEST);
 	} else if (!--a->parked) {
 		a->tried = 0;
@@ -145,7 +145,7 @@ static void plug_in_park(struct blk_plug_adaptive *a)
 /* Mean and mean deviation, as TCP has them of the round trip time. */
 static void plug_learn(struct blk_plug_adaptive *a, u64 time)
 {
-	a->odd = 0;
+	a->outliers = 0;
 	/* samples of a trial follow each other too regularly to tell */
 	if (!a->time)
 		a->dev = time / 32;
@@ -162,8 +162,8 @@ static void plug_take(struct blk_plug_adaptive *a, u64 time)
 	if (a->settle) {
 		a->settle = false;
 	} else if (!time || (off > a->time / 4 + 4 * a->dev &&
-			     (best || !a->odd))) {
-		if (++a->odd >= MAX_ODD)
+			     (best || !a->outliers))) {
+		if (++a->outliers >= MAX_OUTLIERS)
 			blk_plug_adaptive_init(a, a->delay);
 	} else {
 		if (best)

@@ -34,7 +34,7 @@ struct blk_plug_adaptive {
 	u8 tried;	/* bit mask of the sizes that have lost against from */
 	u8 fill;	/* mean number of requests that a plug sent out */
 	bool settle;	/* the next sample covers a transition */
-	u8 odd;		/* samples in a row that do not fit those before */
+	u8 outliers;	/* samples in a row that do not fit those before */
 	u8 pairs;	/* samples of trial, each after one of from */
 	u16 delay;	/* samples until the first trial */
 	u16 patience;	/* samples to park for the next time */
@@ -44,7 +44,7 @@ struct blk_plug_adaptive {
 	u32 random;	/* state of that chance */
 	u64 time;	/* mean time per request of from, in ns / 256 */
 	u64 dev;	/* mean deviation from that */
-	u64 promise;	/* from is in doubt where time is above; 0: none */
+	u64 expected;	/* from is in doubt where time is above; 0: none */
 	u64 last;	/* the last sample of from, in ns / 256 */
 	s64 sum;	/* of what trial gains, over the pairs, in 1/65536 */
 	s64 squares;	/* of the squares of that */

@@ -43,7 +43,7 @@
 
 #include "blk.h"
 #include "blk-mq.h"
-#include "blk-plug-loop.h"
+#include "blk-plug-tune.h"
 #include "blk-plug-policy.h"
 #include "blk-plug-stat.h"
 
@@ -71,18 +71,18 @@ static u8 blk_plug_policy_seq_small_group(const struct request *rq)
 
 void __blk_plug_policy_first_rq(struct blk_plug *plug, struct request *rq)
 {
-	const struct blk_plug_loop *loop;
+	const struct blk_plug_tune *tune;
 	unsigned int group;
 
 	if (blk_plug_policy_get(rq->q) == BLK_PLUG_POLICY_SEQ_SMALL) {
 		plug->policy.group = blk_plug_policy_seq_small_group(rq);
 		return;
 	}
-	loop = blk_plug_loop_get(rq->mq_hctx);
-	if (!loop || READ_ONCE(rq->q->elevator))
+	tune = blk_plug_tune_get(rq->mq_hctx);
+	if (!tune || READ_ONCE(rq->q->elevator))
 		return;
 	plug->policy.counts = true;
-	group = READ_ONCE(loop->group);
+	group = READ_ONCE(tune->group);
 	/* the plug is full by then anyway */
 	if (group < BLK_MAX_REQUEST_COUNT)
 		plug->policy.group = group;
@@ -183,7 +183,7 @@ void blk_plug_policy_set(struct request_queue *q,
 	mutex_lock(&blk_plug_policy_lock);
 	old = blk_plug_policy_get(q);
 	if (mode == BLK_PLUG_POLICY_ADAPTIVE && old != mode)
-		blk_plug_loop_restart(q);
+		blk_plug_tune_restart(q);
 	/* submitters look at it without a lock: any mode may follow another */
 	WRITE_ONCE(q->plug_policy, mode);
 	if (!old && mode)

@@ -10,7 +10,7 @@
 #include "../blk.h"
 #include "../blk-mq.h"
 #include "../blk-plug-policy.h"
-#include "../blk-plug-loop.h"
+#include "../blk-plug-tune.h"
 
 #define NO_GROUP	BLK_PLUG_POLICY_NO_GROUP
 #define ALWAYS		BLK_PLUG_POLICY_ALWAYS
@@ -21,7 +21,7 @@
 
 enum {
 	REQUESTS	= 65,
-	FOLD		= 128,		/* a CPU reports once in so many */
+	STEP		= 128,		/* a CPU reports once in so many */
 	EPOCH		= 512,
 };
 
@@ -36,7 +36,7 @@ struct fake {
 	struct blk_mq_ops ops;
 	struct request rq[REQUESTS], *next;
 	struct blk_plug plug;
-	struct blk_plug_loop *loop;
+	struct blk_plug_tune *tune;
 	unsigned int sent;		/* requests that left together */
 };
 
@@ -66,7 +66,7 @@ static void fake_exit(void *data)
 	struct fake *f = data;
 
 	static_branch_dec(&blk_plug_policy_key);
-	blk_plug_loop_free_hctx(&f->hctx);
+	blk_plug_tune_free_hctx(&f->hctx);
 	percpu_ref_exit(&f->q.q_usage_counter);
 	free_percpu(f->q.queue_ctx);
 }
@@ -128,9 +128,9 @@ static struct fake *fake_alloc(struct kunit *test,
 
 static void learn(struct fake *f, unsigned int group)
 {
-	f->loop->group = group;
-	f->loop->controller.group = group;
-	f->loop->controller.from = group;
+	f->tune->group = group;
+	f->tune->controller.group = group;
+	f->tune->controller.from = group;
 }
 
 /* Its hardware queue counts, and has learnt @group. */
@@ -139,9 +139,9 @@ static struct fake *fake_adaptive(struct kunit *test, unsigned int group)
 	struct fake *f = fake_alloc(test, ADAPTIVE);
 
 	f->hctx.tags = NULL;	/* as before a CPU is mapped to it */
-	f->loop = blk_plug_loop_get(&f->hctx);
+	f->tune = blk_plug_tune_get(&f->hctx);
 	f->hctx.tags = &f->tags;
-	KUNIT_ASSERT_NOT_NULL(test, f->loop);
+	KUNIT_ASSERT_NOT_NULL(test, f->tune);
 	learn(f, group);
 	return f;
 }
@@ -169,14 +169,14 @@ static void blk_plug_policy_test_set(struct kunit *test)
 	for (from = 0; from < BLK_PLUG_POLICY_NR; from++) {
 		for (to = 0; to < BLK_PLUG_POLICY_NR; to++) {
 			blk_plug_policy_set(&f->q, from);
-			f->loop->group = 8;
+			f->tune->group = 8;
 			blk_plug_policy_set(&f->q, to);
 			KUNIT_EXPECT_EQ(test, (int)blk_plug_policy_get(&f->q),
 					to);
 			KUNIT_EXPECT_EQ(test, static_key_count(key),
 					before + !!to);
 			/* forgets what was learnt before, but only then */
-			KUNIT_EXPECT_EQ(test, f->loop->group,
+			KUNIT_EXPECT_EQ(test, f->tune->group,
 					to == ADAPTIVE && from != to ? 32 : 8);
 		}
 	}
@@ -217,7 +217,7 @@ static void blk_plug_policy_test_fallback(struct kunit *test)
 	f->q.plug_policy = ADAPTIVE;
 	blk_plug_policy_first_rq(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, !!f->plug.policy.counts, follows);
-	KUNIT_EXPECT_EQ(test, !!f->hctx.plug_loop, follows);
+	KUNIT_EXPECT_EQ(test, !!f->hctx.plug_tune, follows);
 }
 
 /* What the policy adds to the plug must fit into its padding. */
@@ -418,40 +418,40 @@ static void count(struct fake *f, unsigned int nr)
 	do {
 		hold(f, min(nr, 32));
 		f->plug.policy.counts = true;
-		blk_plug_loop_count_flush(&f->plug);
+		blk_plug_tune_count_flush(&f->plug);
 		nr -= f->plug.rq_count;
 	} while (nr);
 }
 
 /* Once per flush and on the CPU; the hardware queue hears once in 128. */
-static void blk_plug_policy_test_fold(struct kunit *test)
+static void blk_plug_policy_test_sum(struct kunit *test)
 {
-	static const u64 rows[][3] = {	/* counted before, sent, folded */
-		{ 0, 32, 0 }, { 126, 1, 0 }, { 127, 1, FOLD }, { 128, 1, 0 },
-		{ 100, 30, FOLD }, { U32_MAX, 1, FOLD },
-		{ U32_MAX - 9, 32, FOLD }, { U32_MAX - 127, 32, 0 },
-		{ U64_MAX << 32 | 100, 32, FOLD },
+	static const u64 rows[][3] = {	/* counted before, sent, summed */
+		{ 0, 32, 0 }, { 126, 1, 0 }, { 127, 1, STEP }, { 128, 1, 0 },
+		{ 100, 30, STEP }, { U32_MAX, 1, STEP },
+		{ U32_MAX - 9, 32, STEP }, { U32_MAX - 127, 32, 0 },
+		{ U64_MAX << 32 | 100, 32, STEP },
 	};
 	struct fake *f = fake_adaptive(test, 8);
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		*counter(f, TYPE) = rows[i][0];
-		atomic_set(&f->loop->folded, 0);
+		atomic_set(&f->tune->summed, 0);
 		count(f, rows[i][1]);
 		KUNIT_EXPECT_EQ(test, *counter(f, TYPE),
 				rows[i][0] + (1ULL << 32) + rows[i][1]);
-		KUNIT_EXPECT_EQ(test, atomic_read(&f->loop->folded),
+		KUNIT_EXPECT_EQ(test, atomic_read(&f->tune->summed),
 				rows[i][2]);
 	}
-	KUNIT_EXPECT_EQ(test, f->loop->sample.nr, 0);
+	KUNIT_EXPECT_EQ(test, f->tune->sample.nr, 0);
 	/* of several queues, of another mode; without memory, none hears */
 	f->plug.policy.counts = false;
-	blk_plug_loop_count_flush(&f->plug);
-	f->hctx.plug_loop = NULL;
+	blk_plug_tune_count_flush(&f->plug);
+	f->hctx.plug_tune = NULL;
 	*counter(f, TYPE) = 100;
 	count(f, 32);
-	f->hctx.plug_loop = f->loop;
+	f->hctx.plug_tune = f->tune;
 	/* a reused hardware queue may have another type */
 	f->hctx.type = HCTX_TYPE_POLL;
 	count(f, 32);
@@ -462,15 +462,15 @@ static void blk_plug_policy_test_fold(struct kunit *test)
 struct due_case {
 	const char *name;
 	u64 before;
-	u32 folded, shared, flushes;
+	u32 summed, shared, flushes;
 };
 
 static const struct due_case due_cases[] = {
 	{ "from_zero", 0, 0, 0, 16 },
 	{ "requests_wrap_with_one_flush_too_many", U32_MAX - 255, 0, 0, 17 },
 	{ "flushes_wrap", U64_MAX << 32, 0, 0, 16 },
-	{ "folded_wraps", 0, -256, 0, 16 },
-	{ "folded_changes_sign", 0, S32_MAX - 127, 0, 16 },
+	{ "summed_wraps", 0, -256, 0, 16 },
+	{ "summed_changes_sign", 0, S32_MAX - 127, 0, 16 },
 	{ "shares_its_tags", 0, 0, 80, 16 },
 };
 
@@ -481,19 +481,19 @@ static void blk_plug_policy_test_due(struct kunit *test)
 {
 	const struct due_case *c = test->param_value;
 	struct fake *f = fake_adaptive(test, 8);
-	const struct blk_plug_adaptive_sample *s = &f->loop->sample;
-	unsigned int cpu, epoch, others = num_possible_cpus() * FOLD;
+	const struct blk_plug_adaptive_sample *s = &f->tune->sample;
+	unsigned int cpu, epoch, others = num_possible_cpus() * STEP;
 	u64 start = ktime_get_ns();
 
 	*counter(f, TYPE) = c->before;
-	atomic_set(&f->loop->folded, c->folded);
-	blk_plug_loop_init_hctx(&f->hctx);
+	atomic_set(&f->tune->summed, c->summed);
+	blk_plug_tune_init_hctx(&f->hctx);
 	f->map.word = 0xff;
 	f->hctx.flags = c->shared ? BLK_MQ_F_TAG_QUEUE_SHARED : 0;
 	atomic_set(&f->hctx.nr_active, c->shared);
-	/* not reported yet */
+	/* not summed yet */
 	for_each_possible_cpu(cpu)
-		per_cpu_ptr(f->q.queue_ctx, cpu)->plug_sent[TYPE] += FOLD;
+		per_cpu_ptr(f->q.queue_ctx, cpu)->plug_sent[TYPE] += STEP;
 	count(f, EPOCH - 32);
 	KUNIT_EXPECT_EQ(test, s->nr, 0);
 	count(f, 32);
@@ -501,7 +501,7 @@ static void blk_plug_policy_test_due(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->flushes, c->flushes);
 	KUNIT_EXPECT_EQ(test, s->in_flight, c->shared ?: 8);
 	KUNIT_EXPECT_TRUE(test, s->ns && s->ns <= ktime_get_ns() - start);
-	epoch = round_up(f->loop->controller.epoch, FOLD);
+	epoch = round_up(f->tune->controller.epoch, STEP);
 	KUNIT_EXPECT_GE(test, epoch, c->shared ? 80 * 16 : EPOCH);
 	count(f, epoch - 32);
 	KUNIT_EXPECT_EQ(test, s->nr, EPOCH + others);
@@ -521,31 +521,31 @@ static void blk_plug_policy_test_begin(struct kunit *test)
 	for (i = 0; i < 4; i++) {
 		*counter(f, TYPE) = 0;
 		learn(f, 8);
-		f->loop->group = 5;
-		f->loop->pinned = i % 2 ? 5 : 0;
+		f->tune->group = 5;
+		f->tune->pinned = i % 2 ? 5 : 0;
 		if (i % 2)
-			f->loop->controller.group = 5;
-		count(f, round_up(f->loop->controller.epoch, FOLD));
-		KUNIT_EXPECT_EQ(test, f->loop->group, i % 2 ? 5 : 8);
+			f->tune->controller.group = 5;
+		count(f, round_up(f->tune->controller.epoch, STEP));
+		KUNIT_EXPECT_EQ(test, f->tune->group, i % 2 ? 5 : 8);
 		count(f, 32);
 		/* no CPU may be mapped to it */
 		f->hctx.tags = NULL;
 		if (i < 2)
-			blk_plug_loop_restart(&f->q);
+			blk_plug_tune_restart(&f->q);
 		else
-			blk_plug_loop_init_hctx(&f->hctx);
+			blk_plug_tune_init_hctx(&f->hctx);
 		f->hctx.tags = &f->tags;
-		KUNIT_EXPECT_EQ(test, f->loop->group, i % 2 ? 5 : 32);
-		KUNIT_EXPECT_EQ(test, f->loop->controller.group,
+		KUNIT_EXPECT_EQ(test, f->tune->group, i % 2 ? 5 : 32);
+		KUNIT_EXPECT_EQ(test, f->tune->controller.group,
 				i % 2 ? 5 : 32);
 		/* out of step with the seven next to it */
-		KUNIT_EXPECT_EQ(test, f->loop->controller.delay, 11 % 8 * 5);
-		KUNIT_EXPECT_EQ(test, f->loop->sample.nr, 0);
+		KUNIT_EXPECT_EQ(test, f->tune->controller.delay, 11 % 8 * 5);
+		KUNIT_EXPECT_EQ(test, f->tune->sample.nr, 0);
 		count(f, EPOCH);
 		/* the CPU has told of 32 more, which were counted before */
-		KUNIT_EXPECT_EQ(test, f->loop->sample.nr, EPOCH - 32);
+		KUNIT_EXPECT_EQ(test, f->tune->sample.nr, EPOCH - 32);
 		/* nothing is decided about a size that is not in force */
-		KUNIT_EXPECT_EQ(test, f->loop->controller.settle, i % 2);
+		KUNIT_EXPECT_EQ(test, f->tune->controller.settle, i % 2);
 	}
 }
 
@@ -557,7 +557,7 @@ static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_policy_test_flush_group, group_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_issue_now, now_gen_params),
 	KUNIT_CASE(blk_plug_policy_test_clock),
-	KUNIT_CASE(blk_plug_policy_test_fold),
+	KUNIT_CASE(blk_plug_policy_test_sum),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_due, due_gen_params),
 	KUNIT_CASE(blk_plug_policy_test_begin),
 	{}

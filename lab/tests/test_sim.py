@@ -342,7 +342,7 @@ def test_table_matches():
     source = ablate.CONTROLLER.read_text("ascii")
     for name in ablate.RULES:
         assert ablate.substituted(source, name) != source
-    for wrong in (source.replace("MAX_ODD", "ODD"), source + source):
+    for wrong in (source.replace("MAX_OUTLIERS", "ODD"), source + source):
         with pytest.raises(simrun.SimError, match="another load"):
             ablate.substituted(wrong, "another load")
 

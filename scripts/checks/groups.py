@@ -37,7 +37,7 @@ SOON = 2
 # its headers are in the hooks of all modes.
 KERNEL = ("block include lib patches/KVER/*.patch patches/KVER/series "
           "lab/qemu/*.config ")
-HOOKS = KERNEL + ("!block/blk-plug-adaptive.c !block/blk-plug-loop.c "
+HOOKS = KERNEL + ("!block/blk-plug-adaptive.c !block/blk-plug-tune.c "
                   "!block/tests !lib/tests ")
 GUEST = "lab/qemu lab/load tools/testing/selftests/block-plug/plug_load.c "
 SUITE = "tools/testing/selftests/block-plug "

@@ -8,17 +8,17 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
-struct blk_plug_loop;
+struct blk_plug_tune;
 
 /**
  * blk_plug_policy_sample - "adaptive" has taken a sample and decided
  * @hctx: hardware queue
- * @loop: its sample, the group size during it, and the decision
+ * @tune: its sample, the group size during it, and the decision
  */
 TRACE_EVENT(blk_plug_policy_sample,
 	    TP_PROTO(const struct blk_mq_hw_ctx *hctx,
-		     const struct blk_plug_loop *loop),
-	    TP_ARGS(hctx, loop),
+		     const struct blk_plug_tune *tune),
+	    TP_ARGS(hctx, tune),
 
 	    TP_STRUCT__entry(__field(dev_t,		dev)
 			     __field(unsigned int,	hctx)
@@ -35,14 +35,14 @@ TRACE_EVENT(blk_plug_policy_sample,
 	    TP_fast_assign(__entry->dev = hctx->queue->disk ?
 				disk_devt(hctx->queue->disk) : 0;
 			   __entry->hctx = hctx->queue_num;
-			   __entry->ns = loop->sample.ns;
-			   __entry->nr = loop->sample.nr;
-			   __entry->flushes = loop->sample.flushes;
-			   __entry->in_flight = loop->sample.in_flight;
-			   __entry->group = loop->group;
-			   __entry->from = loop->controller.from;
-			   __entry->trial = loop->controller.trial;
-			   __entry->next = loop->controller.group;
+			   __entry->ns = tune->sample.ns;
+			   __entry->nr = tune->sample.nr;
+			   __entry->flushes = tune->sample.flushes;
+			   __entry->in_flight = tune->sample.in_flight;
+			   __entry->group = tune->group;
+			   __entry->from = tune->controller.from;
+			   __entry->trial = tune->controller.trial;
+			   __entry->next = tune->controller.group;
 	    ),
 
 	    TP_printk("%d,%d hctx=%u ns=%llu nr=%u flushes=%u in_flight=%u group=%u best=%u trial=%u next=%u",

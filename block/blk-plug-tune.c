@@ -14,7 +14,7 @@
 
 #include "blk.h"
 #include "blk-mq.h"
-#include "blk-plug-loop.h"
+#include "blk-plug-tune.h"
 #include "blk-plug-policy.h"
 
 #define CREATE_TRACE_POINTS
@@ -26,7 +26,7 @@ enum {
 	 * one CPU, a sample of 512 ends at most a quarter late; each further
 	 * CPU may hold as many back.
 	 */
-	FOLD		= 128,
+	STEP		= 128,
 
 	/*
 	 * Hardware queues of one disk that compare at the same time would
@@ -44,7 +44,7 @@ enum {
  * flushes.  The lower half wraps once in 4 billion requests; a flush is then
  * counted too many.
  */
-static u64 __percpu *blk_plug_loop_counter(const struct blk_mq_hw_ctx *hctx)
+static u64 __percpu *blk_plug_tune_counter(const struct blk_mq_hw_ctx *hctx)
 {
 	return &hctx->queue->queue_ctx->plug_sent[hctx->type];
 }
@@ -54,7 +54,7 @@ static u64 __percpu *blk_plug_loop_counter(const struct blk_mq_hw_ctx *hctx)
  * Where hardware queues share one map, this is what all of them have in flight,
  * and the epochs are longer than need be.
  */
-static unsigned int blk_plug_loop_in_flight(struct blk_mq_hw_ctx *hctx)
+static unsigned int blk_plug_tune_in_flight(struct blk_mq_hw_ctx *hctx)
 {
 	if (hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED)
 		return __blk_mq_active_requests(hctx);
@@ -66,10 +66,10 @@ static unsigned int blk_plug_loop_in_flight(struct blk_mq_hw_ctx *hctx)
  * in another.  The rest is then in the next sample, and both are off by that.
  */
 static struct blk_plug_adaptive_sample
-blk_plug_loop_read(struct blk_mq_hw_ctx *hctx)
+blk_plug_tune_read(struct blk_mq_hw_ctx *hctx)
 {
 	struct blk_plug_adaptive_sample total = { .ns = ktime_get_ns() };
-	u64 __percpu *counter = blk_plug_loop_counter(hctx);
+	u64 __percpu *counter = blk_plug_tune_counter(hctx);
 	unsigned int i;
 
 	/* hctx->cpumask leaves out isolated CPUs, which submit as well */
@@ -83,131 +83,131 @@ blk_plug_loop_read(struct blk_mq_hw_ctx *hctx)
 }
 
 /* Let submitters follow the controller, until its next sample is due. */
-static void blk_plug_loop_publish(struct blk_plug_loop *loop)
+static void blk_plug_tune_publish(struct blk_plug_tune *tune)
 {
-	const struct blk_plug_adaptive *c = &loop->controller;
+	const struct blk_plug_adaptive *c = &tune->controller;
 
 	/* all CPUs have it in their caches: write it only if it changes */
-	if (loop->group != c->group)
-		WRITE_ONCE(loop->group, c->group);
-	WRITE_ONCE(loop->next, atomic_read(&loop->folded) + c->epoch);
+	if (tune->group != c->group)
+		WRITE_ONCE(tune->group, c->group);
+	WRITE_ONCE(tune->next, atomic_read(&tune->summed) + c->epoch);
 }
 
 /*
  * Begin anew, from what is counted now.  No CPU may be mapped to it, so it may
  * have no tags.
  */
-static void blk_plug_loop_begin(struct blk_mq_hw_ctx *hctx,
-				struct blk_plug_loop *loop)
+static void blk_plug_tune_begin(struct blk_mq_hw_ctx *hctx,
+				struct blk_plug_tune *tune)
 {
-	blk_plug_adaptive_init(&loop->controller,
+	blk_plug_adaptive_init(&tune->controller,
 			       hctx->queue_num % DELAYS * DELAY);
-	if (loop->pinned)
-		loop->controller.group = loop->pinned;
-	loop->sample = (struct blk_plug_adaptive_sample){};
-	loop->total = blk_plug_loop_read(hctx);
-	blk_plug_loop_publish(loop);
+	if (tune->pinned)
+		tune->controller.group = tune->pinned;
+	tune->sample = (struct blk_plug_adaptive_sample){};
+	tune->total = blk_plug_tune_read(hctx);
+	blk_plug_tune_publish(tune);
 }
 
-static void blk_plug_loop_sample(struct blk_mq_hw_ctx *hctx,
-				 struct blk_plug_loop *loop)
+static void blk_plug_tune_sample(struct blk_mq_hw_ctx *hctx,
+				 struct blk_plug_tune *tune)
 {
-	struct blk_plug_adaptive_sample total = blk_plug_loop_read(hctx);
+	struct blk_plug_adaptive_sample total = blk_plug_tune_read(hctx);
 
 	/* the counters wrap */
-	loop->sample = (struct blk_plug_adaptive_sample){
-		.ns = total.ns - loop->total.ns,
-		.nr = total.nr - loop->total.nr,
-		.flushes = total.flushes - loop->total.flushes,
-		.in_flight = blk_plug_loop_in_flight(hctx),
+	tune->sample = (struct blk_plug_adaptive_sample){
+		.ns = total.ns - tune->total.ns,
+		.nr = total.nr - tune->total.nr,
+		.flushes = total.flushes - tune->total.flushes,
+		.in_flight = blk_plug_tune_in_flight(hctx),
 	};
-	loop->total = total;
-	if (!loop->pinned)
-		blk_plug_adaptive_decide(&loop->controller, &loop->sample);
-	trace_blk_plug_policy_sample(hctx, loop);
-	blk_plug_loop_publish(loop);
+	tune->total = total;
+	if (!tune->pinned)
+		blk_plug_adaptive_decide(&tune->controller, &tune->sample);
+	trace_blk_plug_policy_sample(hctx, tune);
+	blk_plug_tune_publish(tune);
 }
 
-static bool blk_plug_loop_due(const struct blk_plug_loop *loop, u32 folded)
+static bool blk_plug_tune_due(const struct blk_plug_tune *tune, u32 summed)
 {
-	return (s32)(folded - READ_ONCE(loop->next)) >= 0;
+	return (s32)(summed - READ_ONCE(tune->next)) >= 0;
 }
 
 /* If the lock is taken, leave the sample to others. */
-static void blk_plug_loop_take_sample(struct blk_mq_hw_ctx *hctx,
-				      struct blk_plug_loop *loop)
+static void blk_plug_tune_take_sample(struct blk_mq_hw_ctx *hctx,
+				      struct blk_plug_tune *tune)
 {
-	if (!spin_trylock(&loop->lock))
+	if (!spin_trylock(&tune->lock))
 		return;
 	/* the previous holder may just have taken it */
-	if (blk_plug_loop_due(loop, atomic_read(&loop->folded)))
-		blk_plug_loop_sample(hctx, loop);
-	spin_unlock(&loop->lock);
+	if (blk_plug_tune_due(tune, atomic_read(&tune->summed)))
+		blk_plug_tune_sample(hctx, tune);
+	spin_unlock(&tune->lock);
 }
 
 /* Out of line: registers need not be saved for most flushes. */
-static noinline void blk_plug_loop_fold(struct blk_mq_hw_ctx *hctx)
+static noinline void blk_plug_tune_note(struct blk_mq_hw_ctx *hctx)
 {
-	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
+	struct blk_plug_tune *tune = READ_ONCE(hctx->plug_tune);
 
 	/* the policy may have been off when the plug got its first request */
-	if (loop &&
-	    blk_plug_loop_due(loop, atomic_add_return(FOLD, &loop->folded)))
-		blk_plug_loop_take_sample(hctx, loop);
+	if (tune &&
+	    blk_plug_tune_due(tune, atomic_add_return(STEP, &tune->summed)))
+		blk_plug_tune_take_sample(hctx, tune);
 }
 
-void __blk_plug_loop_count_flush(const struct blk_plug *plug)
+void __blk_plug_tune_count_flush(const struct blk_plug *plug)
 {
 	struct blk_mq_hw_ctx *hctx = plug->mq_list.head->mq_hctx;
 	unsigned int nr = plug->rq_count;
 	u64 sent;
 
-	sent = this_cpu_add_return(*blk_plug_loop_counter(hctx), FLUSH + nr);
+	sent = this_cpu_add_return(*blk_plug_tune_counter(hctx), FLUSH + nr);
 	/* has it passed a multiple?  A plug holds fewer than that. */
-	if ((sent & (FOLD - 1)) < nr)
-		blk_plug_loop_fold(hctx);
+	if ((sent & (STEP - 1)) < nr)
+		blk_plug_tune_note(hctx);
 }
-EXPORT_SYMBOL_IF_KUNIT(__blk_plug_loop_count_flush);
+EXPORT_SYMBOL_IF_KUNIT(__blk_plug_tune_count_flush);
 
 /*
  * In the path of an I/O: so no change of the number of hardware queues can come
  * in between, hardware queues without I/O need no memory, and whoever sets the
  * mode needs none of the locks that others only try to take.
  */
-struct blk_plug_loop *blk_plug_loop_alloc(struct blk_mq_hw_ctx *hctx)
+struct blk_plug_tune *blk_plug_tune_alloc(struct blk_mq_hw_ctx *hctx)
 {
 	struct request_queue *q = hctx->queue;
-	struct blk_plug_loop *loop, *other;
+	struct blk_plug_tune *tune, *other;
 
 	if (blk_plug_policy_fallback(q))
 		return NULL;
-	loop = kzalloc_node(sizeof(*loop), GFP_NOWAIT, hctx->numa_node);
-	if (!loop)
+	tune = kzalloc_node(sizeof(*tune), GFP_NOWAIT, hctx->numa_node);
+	if (!tune)
 		return NULL;
-	spin_lock_init(&loop->lock);
-	blk_plug_loop_begin(hctx, loop);
+	spin_lock_init(&tune->lock);
+	blk_plug_tune_begin(hctx, tune);
 	/* others look at it without a lock, and must see all of it */
-	other = cmpxchg(&hctx->plug_loop, NULL, loop);
+	other = cmpxchg(&hctx->plug_tune, NULL, tune);
 	if (!other)
-		return loop;
-	kfree(loop);
+		return tune;
+	kfree(tune);
 	return other;
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_alloc);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_tune_alloc);
 
-void blk_plug_loop_init_hctx(struct blk_mq_hw_ctx *hctx)
+void blk_plug_tune_init_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
+	struct blk_plug_tune *tune = READ_ONCE(hctx->plug_tune);
 
-	if (!loop)
+	if (!tune)
 		return;
-	spin_lock(&loop->lock);
-	blk_plug_loop_begin(hctx, loop);
-	spin_unlock(&loop->lock);
+	spin_lock(&tune->lock);
+	blk_plug_tune_begin(hctx, tune);
+	spin_unlock(&tune->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_init_hctx);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_tune_init_hctx);
 
-void blk_plug_loop_restart(struct request_queue *q)
+void blk_plug_tune_restart(struct request_queue *q)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
@@ -222,25 +222,25 @@ void blk_plug_loop_restart(struct request_queue *q)
 		return;
 	queue_for_each_hw_ctx(q, hctx, i)
 		if (hctx)
-			blk_plug_loop_init_hctx(hctx);
+			blk_plug_tune_init_hctx(hctx);
 	percpu_ref_put(&q->q_usage_counter);
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_restart);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_tune_restart);
 
-void blk_plug_loop_free_hctx(struct blk_mq_hw_ctx *hctx)
+void blk_plug_tune_free_hctx(struct blk_mq_hw_ctx *hctx)
 {
-	kfree(hctx->plug_loop);
+	kfree(hctx->plug_tune);
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_loop_free_hctx);
+EXPORT_SYMBOL_IF_KUNIT(blk_plug_tune_free_hctx);
 
-static void blk_plug_loop_show_locked(struct seq_file *m,
-				      const struct blk_plug_loop *loop)
+static void blk_plug_tune_show_locked(struct seq_file *m,
+				      const struct blk_plug_tune *tune)
 {
-	const struct blk_plug_adaptive_sample *s = &loop->sample;
-	const struct blk_plug_adaptive *c = &loop->controller;
+	const struct blk_plug_adaptive_sample *s = &tune->sample;
+	const struct blk_plug_adaptive *c = &tune->controller;
 
-	seq_printf(m, "group %u\n", loop->group);
-	seq_printf(m, "pinned %u\n", !!loop->pinned);
+	seq_printf(m, "group %u\n", tune->group);
+	seq_printf(m, "pinned %u\n", !!tune->pinned);
 	seq_printf(m, "from %u\n", c->from);
 	seq_printf(m, "trial %u\n", c->trial);
 	seq_printf(m, "samples_parked %u\n", c->trial ? 0 : c->parked);
@@ -253,16 +253,16 @@ static void blk_plug_loop_show_locked(struct seq_file *m,
 }
 
 /* Nothing, for a hardware queue whose plugs have not asked for a group yet. */
-int blk_plug_loop_show(void *data, struct seq_file *m)
+int blk_plug_tune_show(void *data, struct seq_file *m)
 {
 	const struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_loop *loop = READ_ONCE(hctx->plug_loop);
+	struct blk_plug_tune *tune = READ_ONCE(hctx->plug_tune);
 
-	if (!loop)
+	if (!tune)
 		return 0;
-	spin_lock(&loop->lock);
-	blk_plug_loop_show_locked(m, loop);
-	spin_unlock(&loop->lock);
+	spin_lock(&tune->lock);
+	blk_plug_tune_show_locked(m, tune);
+	spin_unlock(&tune->lock);
 	return 0;
 }
 
@@ -270,11 +270,11 @@ int blk_plug_loop_show(void *data, struct seq_file *m)
  * A number pins the group size, 0 releases it.  This file goes before CPUs are
  * mapped to hardware queues anew, so no reference to the queue is needed.
  */
-ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
+ssize_t blk_plug_tune_write(void *data, const char __user *buf, size_t count,
 			    loff_t *ppos)
 {
 	struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_loop *loop;
+	struct blk_plug_tune *tune;
 	unsigned int group;
 	int ret;
 
@@ -283,13 +283,13 @@ ssize_t blk_plug_loop_write(void *data, const char __user *buf, size_t count,
 		return ret;
 	if (group > BLK_PLUG_ADAPTIVE_MAX_GROUP)
 		return -EINVAL;
-	loop = blk_plug_loop_get(hctx);
-	if (!loop)
+	tune = blk_plug_tune_get(hctx);
+	if (!tune)
 		return blk_plug_policy_fallback(hctx->queue) ? -EOPNOTSUPP :
 							       -ENOMEM;
-	spin_lock(&loop->lock);
-	loop->pinned = group;
-	blk_plug_loop_begin(hctx, loop);
-	spin_unlock(&loop->lock);
+	spin_lock(&tune->lock);
+	tune->pinned = group;
+	blk_plug_tune_begin(hctx, tune);
+	spin_unlock(&tune->lock);
 	return count;
 }
