@@ -69,10 +69,14 @@ def fragment(options):
                    for name, value in options.items())
 
 
+def kconfigs(changed):
+    return [path for path in changed
+            if Path(path).name.startswith("Kconfig") and not path.startswith("tools/")]
+
+
 def own_options(changed, diff):
     """The options that the series adds. diff(path): what it does to a file"""
-    return sorted(name for path in changed
-                  if Path(path).name.startswith("Kconfig") and not path.startswith("tools/")
+    return sorted(name for path in kconfigs(changed)
                   for name in re.findall(r"^\+config (\w+)$", diff(path), re.M))
 
 
