@@ -257,8 +257,6 @@ def main():
     parser.add_argument("--check", action="append",
                         choices=[*CONFIGS, *OF_THE_TIP],
                         help="make this check only; may be given several times")
-    parser.add_argument("--tip", default="series", metavar="COMMIT",
-                        help="check base..COMMIT instead of base..series")
     parser.add_argument("--since", metavar="COMMIT", default="",
                         help="only what has changed since")
     parser.add_argument("--fresh", action="store_true",
@@ -268,7 +266,7 @@ def main():
     with common.program("each-commit", kernel.BuildError,
                         advice="; run it again to go on"), \
             alone("each-commit"):
-        series = Series(args.tip)
+        series = Series("series")
         run(series, plan(series, args.check, args.since), args.fresh)
 
 

@@ -138,7 +138,7 @@ class Flavour:
         """Build the packages; their paths where they are collected."""
         for old in self.built():
             old.unlink()
-        kernel.make_logged(f"kernel {self.name} ({self.form})", str(self.out),
+        kernel.make_logged(f"kernel {self.name} ({self.form})",
                            self.make(*self.targets()), f"{self.top}.log")
         return [self.keep(path) for path in self.built()]
 
@@ -191,13 +191,10 @@ def main():
     parser = argparse.ArgumentParser("packages.py", description=__doc__.split("\n", 1)[0])
     parser.add_argument("form", choices=["deb", "rpm"])
     parser.add_argument("--flavour", **FLAVOUR_HELP)
-    parser.add_argument("--tools", action="store_true", help="only the package of the tools")
     args = parser.parse_args()
     with common.program("packages.py", kernel.BuildError, OSError,
                         advice="; run it again to go on"):
-        made = [tools(args.form)]
-        if not args.tools:
-            made += Flavour(args.flavour, args.form).packages()
+        made = [tools(args.form), *Flavour(args.flavour, args.form).packages()]
         if args.form == "deb":
             lint(made)
         for path in made:       # apt takes what has no ./ for a package's name

@@ -215,8 +215,6 @@ def choose_kernel(args):
     """The variant of kernel.py."""
     if args.uml:
         return kernel.UML
-    if args.base:
-        return "base"
     if args.section:
         return kernel.add_stack(args.section)
     return "debug" if args.debug else "patched"
@@ -227,9 +225,6 @@ def main():
     kernels = parser.add_mutually_exclusive_group()
     kernels.add_argument("--debug", action="store_true",
                          help="KASAN, lockdep and DEBUG_ATOMIC_SLEEP")
-    kernels.add_argument("--base", action="store_true",
-                         help="the unpatched kernel: what reproduces a defect "
-                         "must fail")
     kernels.add_argument("--uml", action="store_true",
                          help="in a kernel that is a process of this machine; "
                          "default: the tests that fit it")
@@ -253,8 +248,7 @@ def main():
         kernel.ensure_tree(variant)
         # what is refused is refused before a build
         tests = [] if args.shell else choose(
-            install(kernel.TREE if args.base else
-                    kernel.VARIANTS[variant][0], out), args.tests)
+            install(kernel.VARIANTS[variant][0], out), args.tests)
         if (args.uml or args.not_uml) and not args.tests:
             tests = fit(tests, args.uml, args.rest)
         if variant == kernel.UML or args.section:

@@ -61,8 +61,6 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("host-tools", 60, "kernel", ".", "unit tests of the Python programs",
      # without what the first fetches, what Prometheus takes is skipped
      ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
-    ("plugtrace", 5, None, "tools/block/plugtrace*", "does plugtrace-perf start?",
-     module("scripts.checks.plugtrace_starts", "--host")),
     ("selftests-uml", 60, "tree", KERNEL + GUEST + SUITE,
      "the kselftests that a guest does not show better, in a process",
      module("scripts.selftest", "--uml", "--rest")),

@@ -7,7 +7,6 @@ be tested to the nanosecond, and once with two CPUs on the unpatched kernel,
 which must take the module as well. plugbench runs as on a real machine, on the
 NVMe disk that QEMU emulates.
 """
-import argparse
 import functools
 import glob
 import os
@@ -16,7 +15,7 @@ import sys
 from pathlib import Path
 
 from lab.qemu import guest
-from scripts import kernel
+from scripts import common, kernel
 from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "laboratory")
@@ -78,8 +77,6 @@ RUNS = {
     "plugbench": ("patched", "python3 /plugbench_guest.py >&3", plugbench_files,
                   {"accel": "tcg", "smp": 2}),
 }
-DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
-                                      TWO_CPUS)}
 
 
 def boot_one(name, variant, command, files, how):
@@ -90,16 +87,13 @@ def boot_one(name, variant, command, files, how):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--debug", action="store_true",
-                        help="the model on the kernel with KASAN and lockdep")
-    runs = DEBUG_RUNS if parser.parse_args().debug else RUNS
+    common.no_arguments(__doc__)
     report = tap.Report()
     with report.must("guests with the model", *guest.ERRORS):
-        for variant in dict.fromkeys(run[0] for run in runs.values()):
+        for variant in dict.fromkeys(run[0] for run in RUNS.values()):
             kernel.build(variant)
         found = guest.together({name: functools.partial(boot_one, name, *run)
-                                for name, run in runs.items()})
+                                for name, run in RUNS.items()})
     for name, result in found.items():
         report.guest(name, result)
     report.exit()

@@ -6,7 +6,6 @@ It boots on PCs with UEFI, without Secure Boot. The first of its partitions is
 for the firmware: the kernel and the initramfs. The second is for people, since
 some systems hide the first: what to do, how to choose in advance, the reports.
 """
-import argparse
 import hashlib
 import os
 import shutil
@@ -177,18 +176,12 @@ def build(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        "stick.image", description=__doc__,
-        epilog="INSTALL.md says how to write the image to a stick, what it will not touch, and "
-        "where to send the report.", formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--image", default=IMAGE, metavar="FILE", type=Path,
-                        help="where it goes [build/stick/plug-policy.img]")
-    path = parser.parse_args().image.absolute()
+    common.no_arguments(__doc__)
     with common.program("stick.image", kernel.BuildError, OSError,
                         advice="; nothing is left behind"):
         with common.locked(f"{kernel.BUILD}/.lock-stick-image"):
-            build(path)
-        print(f"{os.path.relpath(path)}: {path.stat().st_size // 1000000} MB; INSTALL.md says "
+            build(IMAGE)
+        print(f"{os.path.relpath(IMAGE)}: {IMAGE.stat().st_size // 1000000} MB; INSTALL.md says "
               "how to write it to a stick")
 
 
