@@ -109,7 +109,6 @@ def doorbells(variant):
 
 
 def check_doorbells(report, bells):
-    """What the patched kernel rings."""
     for name, seen in bells.items():
         report.check(seen <= LOADS[name][1], f"doorbells for 32 I/Os, {name}: {seen:g}")
 
@@ -156,7 +155,6 @@ def compare_waits(report, measure):
 
 
 def both(tests, **how):
-    """What the tests said on both kernels."""
     return {name: run(name, tests, **how) for name in KERNELS}
 
 

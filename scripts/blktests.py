@@ -59,7 +59,6 @@ def find_checkout(name):
 
 
 def apply(checkout, box, top):
-    """A copy of the checkout with the mails applied."""
     shutil.copytree(checkout, top, symlinks=True,
                     ignore=shutil.ignore_patterns(".git", "results"))
     git = new_repository(top, "tests")
@@ -107,7 +106,6 @@ def check(variant, mails, top):
 
 
 def unexpected(path, details):
-    """What a test has printed, and should not have."""
     expected = path.read_text(encoding="utf-8").splitlines()
     return [line for line in details
             if line.startswith("saw: ") and line[len("saw: "):] not in expected]

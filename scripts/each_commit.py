@@ -232,7 +232,6 @@ def outcome(find):
 
 
 def run(series, checks, fresh):
-    """All checks, in TAP."""
     report, proven, last = tap.Report(), {} if fresh else known(), None
     for sha, check, name, find in checks:
         subject = git("log", "-1", "--format=%s", sha)

@@ -107,7 +107,6 @@ def selftest_libraries():
 
 
 def output(variant):
-    """Directory that a variant is built in."""
     tree, out, _, targets = VARIANTS[variant]
     return os.path.join(tree, out if targets == PROCESS else arch.output(out))
 
@@ -119,7 +118,6 @@ def fragments_of(variant):
 
 
 def image(variant):
-    """The kernel image to boot, or the process to start."""
     is_process = VARIANTS[variant][3] == PROCESS
     return os.path.join(output(variant), "linux" if is_process else arch.IMAGE)
 
@@ -147,13 +145,11 @@ def environment():
 
 
 def make_command(tree, out, *args, compiler="gcc"):
-    """The make command line for an output directory below a tree."""
     return ["make", "-C", tree, f"O={out}", f"CC=ccache {compiler}",
             f"-j{os.cpu_count() or 1}", *args]
 
 
 def variant_command(variant, *args):
-    """The make command line for a variant."""
     tree, _, _, targets = VARIANTS[variant]
     own = ["ARCH=um"] if targets == PROCESS else arch.MAKE
     gcc = "gcc" if targets == PROCESS else f"{arch.CROSS}gcc"
@@ -186,7 +182,6 @@ def quiet(command, what, **how):
 
 
 def git(*args, tree=TREE):
-    """What git prints."""
     return quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
@@ -204,7 +199,6 @@ def ensure_checkout(tree, what):
 
 
 def is_stamped(path, wanted):
-    """Does this file say so already?"""
     return os.path.exists(path) and Path(path).read_text(encoding="ascii") == wanted
 
 
@@ -324,7 +318,6 @@ def plant_seed(variant):
 
 
 def build(variant):
-    """Build one variant, if need be; returns its output directory."""
     fragments, targets = VARIANTS[variant][2:]
     path = output(variant)
     # two tests that want the same kernel must not build it twice at once

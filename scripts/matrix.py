@@ -134,7 +134,6 @@ class Row:
 
 
 def run(names, link):
-    """Compile these; results in TAP."""
     report, series = tap.Report(), Series("HEAD")
     rows = [Row(name, series) for name in names]
     for row in rows:

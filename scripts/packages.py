@@ -77,8 +77,6 @@ def cloud_config(path):
 
 
 class Flavour:
-    """A configuration of the kernel, and what is built of it."""
-
     def __init__(self, name, form):
         self.config = None if name in FLAVOURS else os.path.abspath(name)
         if self.config and not os.path.isfile(self.config):
@@ -124,18 +122,15 @@ class Flavour:
         kernel.check_config(path, kernel.wanted_options(fragments), [])
 
     def release(self):
-        """Of the kernel, as in uname -r."""
         return self.say("kernelrelease")
 
     def targets(self):
-        """make's, with who makes the package and which version it has."""
         if self.form == "rpm":
             return ["binrpm-pkg", f"RPMOPTS={RPM_OPTIONS}"]
         version = f"{self.say('kernelversion')}+plugpolicy-{revision()}"
         return ["bindeb-pkg", f"KDEB_PKGVERSION={version}", *DEB_OPTIONS]
 
     def build(self):
-        """Build the packages; their paths where they are collected."""
         for old in self.built():
             old.unlink()
         kernel.make_logged(f"kernel {self.name} ({self.form})",
@@ -152,11 +147,9 @@ class Flavour:
         return str(path.replace(where / path.name))
 
     def built(self):
-        """What kbuild has left."""
         return [path for pattern in WANTED[self.form] for path in sorted(self.top.glob(pattern))]
 
     def packages(self):
-        """Configures and builds; the packages' paths."""
         with common.locked(f"{self.top}.lock"):
             self.configure()
             return self.build()

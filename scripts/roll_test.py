@@ -39,7 +39,6 @@ def run(variant, name, *files, **how):
 
 
 def run_load():
-    """A disk of its own, and a load."""
     return run("patched", "load")
 
 

@@ -18,7 +18,6 @@ Group = collections.namedtuple(
 
 
 def module(name, *args):
-    """Command line of a program of ours."""
     return [sys.executable, "-m", name, *args]
 
 
@@ -115,7 +114,6 @@ OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_learns",
 
 
 def of_other(name, seconds, *more, **changed):
-    """A group, for the other kernel."""
     group = GROUPS[name]
     return group._replace(
         seconds=seconds, about=f"{group.about}, Linux {OTHER}",
@@ -161,7 +159,6 @@ READ = {
 
 
 def preparation(group):
-    """The commands that a group needs."""
     names = list(PREPARE)
     return names[:names.index(group.needs) + 1] if group.needs else []
 

@@ -20,7 +20,6 @@ from scripts.checks import tap
 
 
 def objects(top, directory):
-    """Objects below a directory, relative to top."""
     for path, _, names in os.walk(os.path.join(top, directory)):
         for name in names:
             full = os.path.join(path, name)

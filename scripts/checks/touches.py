@@ -120,7 +120,6 @@ def text_of(path):
 
 @functools.cache
 def named(path):
-    """The files that a program names."""
     text = text_of(path)
     if path.endswith(".py") or re.match(r"#!.*python", text):
         return set(named_in_python(text, os.path.dirname(path)))

@@ -64,7 +64,6 @@ def digest(*parts):
 
 
 def fragment(options):
-    """The text of {name: value}, names without CONFIG_."""
     return "".join(f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
                    for name, value in options.items())
 
@@ -81,7 +80,6 @@ def own_options(changed, diff):
 
 
 def own_objects(changed):
-    """What the series changes outside of DIRECTORIES, as objects."""
     return sorted(f"{path[:-1]}o" for path in changed
                   if path.endswith(".c") and not path.startswith(("tools/", *DIRECTORIES)))
 
@@ -105,12 +103,10 @@ class Config:
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + text
 
     def make(self, *args):
-        """Run make here: (what it says, exit status)."""
         return kernel.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
                                               compiler=self.cc), self.what)
 
     def must(self, *args):
-        """The same, for what must not fail."""
         text, code = self.make(*args)
         if code:
             raise kernel.BuildError(f"make {' '.join(args)} failed:\n{text[-2000:]}")
@@ -166,7 +162,6 @@ class Config:
             for suffix in (".c", ".S"))]
 
     def wipe(self):
-        """Have all of it compiled again."""
         for path in self.built():
             path.unlink()
 

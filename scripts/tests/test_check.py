@@ -89,7 +89,6 @@ def runner(repo, tmp_path, monkeypatch, capsys):
 
 
 def forget():
-    """What was read of the repository."""
     for one in vars(touches).values():
         if hasattr(one, "cache_clear"):
             one.cache_clear()

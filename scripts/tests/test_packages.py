@@ -13,7 +13,6 @@ TOOLS = Path(packages.TOOLS)
 
 
 def options(text):
-    """The long options that a text names."""
     return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
 
 

@@ -14,7 +14,6 @@ out/%.o: %.c
 
 
 def make(tree):
-    """The objects that a make built."""
     (tree / "made").unlink(missing_ok=True)
     subprocess.run(["make", "-s", "-C", tree], check=True)
     return (tree / "made").read_text().split() if (tree / "made").exists() else []

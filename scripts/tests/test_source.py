@@ -15,7 +15,6 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def write(path, text, mode=0o644):
-    """A file and its directories."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)
@@ -59,7 +58,6 @@ class Archive:
                  hashlib.sha256(path.read_bytes()).hexdigest())
 
     def source(self, *args, **env):
-        """source.sh, with this mirror."""
         return run("source.sh", *args, PLUG_POLICY_ROOT=str(self.root),
                    PLUG_POLICY_BUILD=str(self.root / "build"),
                    DEBIAN_MIRROR=f"file://{self.mirror}/debian",
