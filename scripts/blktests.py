@@ -10,7 +10,6 @@ add files. With a checkout, the tests have the next free numbers there.
 on null_blk. On the patched kernel all must pass, on the unpatched one all must
 fail.
 """
-import argparse
 import os
 import re
 import shutil
@@ -48,8 +47,6 @@ WORDS = {"passed": "passes", "failed": "fails"}
 
 def find_checkout(name):
     """The checkout, which is only read."""
-    if not name:
-        raise Failure(f"'try' needs a checkout: BLKTESTS=<dir>, of git clone {URL}")
     path = Path(name).resolve()
     for part in ("check", "common/null_blk", "tests/block/rc"):
         if not (path / part).is_file():
@@ -156,23 +153,14 @@ def try_and_record(*args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("verb", nargs="?", default="export", choices=("export", "try"),
-                        help="write the mails (default), or also run the tests in guests")
-    parser.add_argument("--blktests", metavar="DIR", default=os.environ.get("BLKTESTS"),
-                        help="a checkout of blktests, which is only read (default: $BLKTESTS)")
-    parser.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
-                        default=os.environ.get("FROM"),
-                        help="who sends them (default: $FROM, else a placeholder)")
-    parser.add_argument("--out", metavar="DIR", default=OUT,
-                        help="where the mails lie (default: %(default)s)")
-    args = parser.parse_args()
+    common.no_arguments(__doc__)
+    name = os.environ.get("BLKTESTS")
     with common.program("blktests.py", Failure, lab.LabError, *guest.ERRORS), \
             common.locked(BUILD / ".blktests.lock", Failure("another one is running")):
-        checkout = find_checkout(args.blktests) if args.blktests or args.verb == "try" else None
+        checkout = find_checkout(name) if name else None
         mails = load(checkout)
-        box = export(mails, Path(args.out).resolve(), args.sender or AUTHOR)
-        if args.verb == "try":
+        box = export(mails, OUT, os.environ.get("FROM") or AUTHOR)
+        if checkout:
             try_and_record(mails, checkout, box)
 
 

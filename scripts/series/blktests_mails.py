@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .env import BUILD, ROOT, remove, shown, step
 from .git import ident_env, new_repository, split_ident
-from .mail import check_output, check_signatures
+from .mail import check_signatures
 
 TESTS = ROOT / "patches/blktests"
 
@@ -128,7 +128,6 @@ def format_mails(top, mails, ident, out):
 def export(mails, out, ident):
     """Writes the mails; returns those to be applied."""
     split_ident(ident)
-    check_output(out)
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="blktests-") as tmp:
         new = Path(tmp) / "mails"
         format_mails(Path(tmp) / "tree", mails, ident, new)

@@ -2,6 +2,7 @@
 """export: the series as mails, a directory and an mbox per section; verify: back
 again, each section on as little as its cover says that it needs."""
 
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -13,13 +14,6 @@ from .files import hash_files, load_series
 from .git import (AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository,
                   split_ident)
 from .tree import BASE_REF, MADE, made_series, open_tree
-
-
-def check_output(out):
-    """Only what an export left is ever replaced."""
-    for path in out.rglob("*") if out.exists() else ():
-        if not path.is_dir() and path.suffix not in (".patch", ".mbox"):
-            raise Failure(f"{out} holds {path.name}, which is no export; choose another --out")
 
 
 def signed(commit_id, ident, git, parent):
@@ -117,10 +111,9 @@ def current_commits(git):
     return series, commits
 
 
-def cmd_export(args):
-    git, out, ident = open_tree(), Path(args.out).resolve(), args.sender or AUTHOR
+def cmd_export(_args):
+    git, out, ident = open_tree(), env.OUTPUT, os.environ.get("FROM") or AUTHOR
     split_ident(ident)
-    check_output(out)
     series, commits = current_commits(git)
     new = out.with_name(out.name + ".new")
     remove(new)
@@ -219,8 +212,8 @@ def publish_stack(git, section, files, paths):
     git("update-ref", f"{STACKS}{section}", commit)
 
 
-def cmd_verify(args):
-    git, out = open_tree(), Path(args.out).resolve()
+def cmd_verify(_args):
+    git, out = open_tree(), env.OUTPUT
     tip, sections = git.ref(MADE), used_sections(git)
     paths = git.changed(BASE_REF, tip)
     for ref in git.refs(STACKS):
@@ -250,7 +243,7 @@ def cmd_verify(args):
 
 def cmd_onto(args):
     """Says which stacks another tree takes; the failures are the result."""
-    git, out, onto = open_tree(), Path(args.out).resolve(), Path(args.onto).resolve()
+    git, out, onto = open_tree(), env.OUTPUT, Path(args.onto).resolve()
     _, full = kernel_version(onto)
     bad = 0
     with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="onto-") as tmp:
