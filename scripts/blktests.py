@@ -6,8 +6,8 @@ patches/blktests/ has the tests, each with the message of its mail, and in "seri
 their order. Mails go to build/series-blktests/, and apply to any blktests: they only
 add files. With a checkout, the tests have the next free numbers there.
 
-"try" runs them by the checkout's own check script, on an emulated NVMe disk and
-on null_blk. On the patched kernel all must pass, on the unpatched one all must
+BLKTESTS=<checkout>: they are run by its own check script, on an emulated NVMe disk
+and on null_blk. On the patched kernel all must pass, on the unpatched one all must
 fail.
 """
 import os

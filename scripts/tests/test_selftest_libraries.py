@@ -57,108 +57,70 @@ def faults(texts, libraries):
     """What is wrong with scripts, {name: text}."""
     owner = {word: name for name in libraries for word in defined(texts[name])}
     for name, text in sorted(texts.items()):
-        named = sourced(text)
-        there = {name}.union(*(brought(texts, other) for other in named))
-        if name in libraries:
-            there.add(ALWAYS)
-        elif named[:1] != [ALWAYS]:
-            yield "%s does not source %s first" % (name, ALWAYS)
-        words = used(text)
-        for word in sorted(words.intersection(owner)):
-            if owner[word] not in there:
-                yield "%s: %s is in %s" % (name, word, owner[word])
-        for other in named:
-            if other not in libraries:
-                yield "%s: there is no %s" % (name, other)
-            elif other != ALWAYS and not words & defined(texts[other]):
-                yield "%s uses nothing of %s" % (name, other)
+        named, words = sourced(text), used(text)
+        there = {name, ALWAYS}.union(*(brought(texts, other) for other in named))
+        yield from (f"{name}: {word} is in {owner[word]}" for word in sorted(words & owner.keys())
+                    if owner[word] not in there)
+        yield from (f"{name} uses nothing of {other}" for other in named
+                    if other != ALWAYS and not words & defined(texts.get(other, "")))
+        if name not in libraries and named[:1] != [ALWAYS]:
+            yield f"{name} does not source {ALWAYS} first"
 
 
-def library_names():
-    """Of the suite's."""
-    return [os.path.basename(path) for path in kernel.selftest_libraries()]
-
-
-def scripts():
-    """{name: text} of the suite's."""
-    return {path.name: path.read_text(encoding="utf-8")
-            for path in Path(kernel.SELFTESTS).glob("*.sh")}
-
-
-def below(where, section):
-    """The sections that one is applied on, as its cover says."""
-    said = re.search(r"^Applies on: (.*)$", (where / f"{section}.cover").read_text(), re.M)[1]
-    return [name.strip() for name in said.split(",")]
+LIBRARIES = list(map(os.path.basename, kernel.selftest_libraries()))
+SERIES = list(PATCHES.glob("[0-9]*"))
+SCRIPTS = {path.name: path.read_text(encoding="utf-8")
+           for path in Path(kernel.SELFTESTS).glob("*.sh")}
 
 
 def late(where, texts):
-    """Which scripts of a series source what is not there yet."""
+    """Which scripts of a series source what is not there yet: what neither their
+    section nor one that it is applied on, as its cover says, has brought."""
     there = {}
     for entry in parse_series((where / "series").read_text()).entries:
         names = {os.path.basename(path) for path in entry.files
                  if os.path.dirname(path) == SUITE}
         there.setdefault(entry.section, set()).update(names)
-        known = there[entry.section].union(
-            *(there.get(name, ()) for name in below(where, entry.section)))
-        for name in sorted(names.intersection(texts)):
-            for other in sourced(texts[name]):
-                if other not in known:
-                    yield "%s: %s comes without %s" % (entry.name, name, other)
-
-
-SERIES = list(PATCHES.glob("[0-9]*"))
+        cover = (where / f"{entry.section}.cover").read_text()
+        below = re.search(r"^Applies on: (.*)$", cover, re.M)[1].split(", ")
+        known = set().union(*(there.get(name, ()) for name in (entry.section, *below)))
+        yield from (f"{entry.name}: {name} comes without {other}"
+                    for name in sorted(names.intersection(texts))
+                    for other in sourced(texts[name]) if other not in known)
 
 
 def test_complete():
-    """What a script uses it has sourced, and nothing for nothing."""
-    assert list(faults(scripts(), library_names())) == []
-
-
-def test_skeleton():
-    """Nor does a test that new_test.sh has begun."""
-    text = Path(kernel.ROOT, "scripts/new_test.sh").read_text(encoding="ascii")
-    texts = {**scripts(), "new.sh": text.split("END")[1]}
-    assert "require " in texts["new.sh"]
-    assert list(faults(texts, library_names())) == []
-
-
-def test_listed():
-    """lib.sh's head names all."""
-    text = scripts()[ALWAYS]
-    assert sorted([ALWAYS, *re.findall(r"^# (\w+\.sh)\t", text, re.M)]) == library_names()
+    """What a script uses it has sourced, and nothing for nothing; nor does a test that
+    new_test.sh has begun. lib.sh's head names all."""
+    new = Path(kernel.ROOT, "scripts/new_test.sh").read_text(encoding="ascii").split("END")[1]
+    assert "require " in new
+    assert list(faults({**SCRIPTS, "new.sh": new}, LIBRARIES)) == []
+    assert sorted([ALWAYS, *re.findall(r"^# (\w+\.sh)\t", SCRIPTS[ALWAYS], re.M)]) == LIBRARIES
 
 
 @pytest.mark.parametrize("where", SERIES)
 def test_mails(where):
-    """No mail comes before what it sources."""
-    assert list(late(where, scripts())) == []
+    """No mail comes before what it sources; one that did would be found."""
+    assert list(late(where, SCRIPTS)) == []
+    texts = {**SCRIPTS, "kyber_iostats.sh": '. "${0%/*}/policy_lib.sh"'}
+    found = "\n".join(late(where, texts))
+    assert re.fullmatch(r".*: kyber_iostats\.sh comes without policy_lib\.sh", found)
 
 
-LIBRARIES = {"lib.sh": "check()\n{\n\ttrue\n}\n",
-             "a_lib.sh": "go()\n{\n\tcheck\n}\nLONG=1\n",
-             "b_lib.sh": '. "${0%/*}/a_lib.sh"\nrun()\n{\n\tgo\n}\n'}
+MADE_UP = {"lib.sh": "check()\n{\n\ttrue\n}\n",
+           "a_lib.sh": "go()\n{\n\tcheck\n}\nLONG=1\n",
+           "b_lib.sh": '. "${0%/*}/a_lib.sh"\nrun()\n{\n\tgo\n}\n'}
 SOURCE = '. "${0%%/*}/%s"\n'
+FIRST = SOURCE % "lib.sh"
 
 
 @pytest.mark.parametrize("test, wrong", [
-    ("check\n", None), ("go\n", "go is in a_lib.sh"), ("echo $LONG\n", "LONG is in a_lib.sh"),
-    ('# go\ncheck "go"\n', None), (SOURCE % "a_lib.sh" + "check\n", "uses nothing of a_lib.sh"),
-    (SOURCE % "b_lib.sh" + "run\ngo\n", None),
-    (SOURCE % "c_lib.sh" + "check\n", "there is no c_lib.sh")])
+    (FIRST + "check\n", []), (FIRST + '# go\ncheck "go"\n', []),
+    (FIRST + SOURCE % "b_lib.sh" + "run\ngo\n", []),
+    (FIRST + "go\n", ["t.sh: go is in a_lib.sh"]),
+    (FIRST + "echo $LONG\n", ["t.sh: LONG is in a_lib.sh"]),
+    (FIRST + SOURCE % "a_lib.sh" + "check\n", ["t.sh uses nothing of a_lib.sh"]),
+    (FIRST + SOURCE % "c_lib.sh" + "check\n", ["t.sh uses nothing of c_lib.sh"]),
+    ("check\n", ["t.sh does not source lib.sh first"])])
 def test_faults_are_found(test, wrong):
-    """The check itself can fail."""
-    found = list(faults({**LIBRARIES, "t.sh": SOURCE % "lib.sh" + test}, LIBRARIES))
-    assert len(found) == (wrong is not None), found
-    assert not wrong or wrong in found[0]
-
-
-def test_order_is_found():
-    assert "first" in list(faults({**LIBRARIES, "t.sh": "check\n"}, LIBRARIES))[0]
-
-
-@pytest.mark.parametrize("where", SERIES)
-def test_late_ones_are_found(where):
-    texts = {**scripts(), "kyber_iostats.sh": '. "${0%/*}/policy_lib.sh"'}
-    found = list(late(where, texts))
-    assert len(found) == 1
-    assert "kyber_iostats.sh comes without policy_lib.sh" in found[0]
+    assert list(faults({**MADE_UP, "t.sh": test}, MADE_UP)) == wrong
