@@ -11,19 +11,12 @@ from scripts.checks import tap
 
 
 def test_all_say_what_they_are_for():
-    """A name, and a paragraph below it."""
+    """A name, and a paragraph below it, whose lines are joined."""
     names, texts = (list(selftest.help_text())[start::2] for start in (0, 1))
-    assert "knob_values" in names
     assert not [name for name in names if "lib" in name.split("_")]
     assert not [text for text in texts if "(it does not say)" in text]
-
-
-def test_paragraph():
-    """Its lines are joined, and what follows is left out."""
-    one, long = (common.description(f"{kernel.SELFTESTS}/{name}.sh")
-                 for name in ("unused_requests", "knob_values"))
-    assert one == "rq_qos policies are told of requests that carried an I/O only."
-    assert long.endswith("to hold them in, has no such file.")
+    assert "knob_values" in names and common.description(
+        f"{kernel.SELFTESTS}/knob_values.sh").endswith("to hold them in, has no such file.")
 
 
 def test_all_run():
