@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from plugtools.bench.plan import run_seconds
+
 from scripts import kernel
 from scripts.stick import boot
 from scripts.stick.booted import bench, disks, report, run, talk
@@ -225,33 +227,40 @@ def test_a_run_that_fails_is_reported(machine, its, monkeypatch):
 
 # --- what is measured ----------------------------------------------------------
 
-@pytest.mark.parametrize("number, form", [(1, (3, 2)), (2, (3, 2)), (3, (2, 2)), (9, (2, 1))])
-def test_fits_ten_minutes(number, form):
-    """The short run, for up to two disks and the one in memory."""
-    assert bench.short_form(number) == form
+@pytest.mark.parametrize("number", range(9))
+def test_fits_ten_minutes(number):
+    """The short run, for two disks and the one in memory; 3 minutes more for each above"""
+    rounds, seconds, workloads = bench.choose("short", number)
+    runs = rounds * len(boot.POLICIES) * len(workloads.split(","))
+    minutes = runs * run_seconds(seconds, True) / 60
+    assert (1 + number) * minutes < 10 + 3.3 * max(0, number - 2)
 
 
-def test_ends_what_hangs(machine, its):
-    """A command that takes too long is ended; of others the code is told."""
+def test_ends_what_hangs(machine, its, monkeypatch):
+    """A command that is mute is ended, however long it spoke; of others the code is
+    told."""
     its.new_run()
+    monkeypatch.setattr(bench, "MUTE", 0.6)
     tried, log = bench.Bench(its, "full"), its.out / "nvme0n1.txt"
-    assert tried.within(0.3, ["sleep", "60"], log) is None
-    assert tried.within(20, ["sh", "-c", "echo said; exit 7"], log) == 7
+    assert tried.run(["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.3; done; sleep 60"],
+                     log) is None
+    assert log.read_text() == "1\n2\n3\n"
+    assert tried.run(["sh", "-c", "echo said; exit 7"], log) == 7
     assert log.read_text() == "said\n" and its.consoles.log[-1] == "said"
-    tried.note_end("nvme0n1", 7, 20)
-    tried.note_end("nvme0n1", None, 20)
+    tried.note_end("nvme0n1", 7)
+    tried.note_end("nvme0n1", None)
     machine.write("sys/block/nvme0n1/stat", "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
-    tried.note_end("nvme0n1", 0, 20)
-    tried.note_end("null", 0, 20)
+    tried.note_end("nvme0n1", 0)
+    tried.note_end("null", 0)
     assert its.failed == [
-        "nvme0n1: plugbench ended with 7: said", "nvme0n1: not done after 20 seconds",
+        "nvme0n1: plugbench ended with 7: said", "nvme0n1: ended, as it said nothing for 0.6 s",
         "nvme0n1: the kernel counts 8 sectors written"]
 
 
 FAKE = """import sys
 if "/dev/nvme1n1" in sys.argv:
     sys.exit("plugbench: is in use")
-print("  policies:  always, never\\n  15 runs, 1 min")
+print("  policies:  always, never\\n  2 rounds of 1\\n  15 runs, some 1 min")
 """
 
 
@@ -268,12 +277,12 @@ def test_plan(machine, its, monkeypatch):
         sys.executable, str(machine.root / "plugbench"), *whole(*args)[2:]])
     tried.plan()
     tried.show_plan()
-    assert tried.names == ["null", "nvme0n1"] and tried.total == 2 * bench.runs_take(15, 2)
+    assert tried.plans == dict.fromkeys(["null", "nvme0n1"], "15 runs, some 1 min")
     assert machine.left == {"nvme1n1": "plugbench: is in use"}
     said = "\n".join(its.consoles.log)
-    for line in ("  nvme0n1: MODEL, firmware , 0.0 GB\n", "Left alone: nvme1n1: plugbench: is",
-                 "Policies: always, never\n", "Rounds: 2; of a measurement: 2 s; altogether "
-                 "some 4 min.\nThe report goes to run-1 on the stick."):
+    for line in ("  nvme0n1: MODEL, firmware , 0.0 GB: 15 runs, some 1 min\n",
+                 "Left alone: nvme1n1: plugbench: is", "Policies:  always, never\n2 rounds of 1\n",
+                 "with perf: 15 runs, some 1 min\n", "The report goes to run-1 on the stick."):
         assert line in said, said
 
 
