@@ -38,8 +38,8 @@ from scripts import common
 from scripts import kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment,
-                                    kconfigs, own_objects)
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment, kconfigs,
+                                    own_objects)
 from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
@@ -83,7 +83,8 @@ class Compiler(Config):
 
     def base_symbols(self):
         """What nothing of this defines at the base, either."""
-        path = OUT / f"base-{digest(self.series.base, self.text, self.version, self.others)}.json"
+        key = common.digest(self.series.base, self.text, self.version, self.others)
+        path = OUT / f"base-{key}.json"
         if not path.exists():
             print(f"each-commit: the base, {self.out[2:]}", flush=True)
             kernel.ensure_checkout(TREE, self.series.base)
@@ -211,7 +212,7 @@ def plan(series, wanted, since=""):
 def key(series, sha, check, *more):
     """Names all that the result of a check depends on."""
     skipped = UNCOMPILED if check in CONFIGS else ()
-    return digest(check, series.base, [
+    return common.digest(check, series.base, [
         row for row in git("ls-tree", sha).splitlines()
         if row.split("\t")[1] not in skipped], more)
 

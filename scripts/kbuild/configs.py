@@ -2,8 +2,6 @@
 """A configuration that is only compiled, in an output directory of its own:
 what each_commit.py builds at every commit, and matrix.py at the last.
 """
-import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -56,11 +54,6 @@ class Series:
         """The options that the series adds."""
         return own_options(self.files, lambda path: git(
             "diff", self.base, self.tip, "--", path))
-
-
-def digest(*parts):
-    """A name for what these parts say."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def fragment(options):
@@ -118,7 +111,7 @@ class Config:
         """
         texts = [(self.tree / name).read_text(encoding="utf-8") for name in kconfigs
                  if (self.tree / name).exists()]
-        key = digest(self.text, self.version, texts)
+        key = common.digest(self.text, self.version, texts)
         stamp = self.path / ".configs"
         if kernel.is_stamped(stamp, key):
             return
@@ -133,7 +126,7 @@ class Config:
 
     def merge(self):
         """.config: tinyconfig, which is the same at all commits, and ours."""
-        merged = self.path / f".merged-{digest(self.text)}"
+        merged = self.path / f".merged-{common.digest(self.text)}"
         config = self.path / ".config"
         if not merged.exists():
             self.path.mkdir(parents=True, exist_ok=True)
