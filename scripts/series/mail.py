@@ -37,37 +37,23 @@ def cover(section):
 RFC = "[RFC] "
 
 
-def pristine():
-    """What a cover says of a section that needs no other one"""
-    return f"Linux {env.BASE}"
-
-
-def each_alone():
-    """What a cover says of one whose mails need not even each other"""
-    return f"{pristine()}, each mail alone"
-
-
-def applies_on(section):
-    """What the cover of a section says that it is applied on."""
+def applies_on(section, sections):
+    """(the sections that this one is applied on, as its cover says; do its mails not even
+    need each other?)"""
+    pristine = f"Linux {env.BASE}"
+    alone = f"{pristine}, each mail alone"
     found = re.findall(r"^Applies on: (.*)$", cover(section), re.M)
     if len(found) != 1:
         raise Failure(f"{section}.cover: wanted is one line 'Applies on: <section>, ...', "
-                      f"'Applies on: {pristine()}' or 'Applies on: {each_alone()}'")
-    return found[0]
-
-
-def needs(section, sections):
-    """The sections that this one is applied on."""
-    said = applies_on(section)
-    if said in (pristine(), each_alone()):
-        return []
-    names = [name.strip() for name in said.split(",")]
-    earlier = sections[:sections.index(section)]
-    unknown = [name for name in names if name not in earlier]
-    if unknown:
-        raise Failure(f"{section}.cover: applies on '{unknown[0]}', which is no earlier section; "
-                      f"there are: {', '.join(earlier)}")
-    return [name for name in earlier if name in names]
+                      f"'Applies on: {pristine}' or 'Applies on: {alone}'")
+    if found[0] in (pristine, alone):
+        return [], found[0] == alone
+    names, earlier = found[0].split(", "), sections[:sections.index(section)]
+    for name in names:
+        if name not in earlier:
+            raise Failure(f"{section}.cover: applies on '{name}', which is no earlier section; "
+                          f"there are: {', '.join(earlier)}")
+    return [name for name in earlier if name in names], False
 
 
 def format_section(git, section, start, ident, out):
@@ -92,7 +78,7 @@ def check_signatures(out):
 def export_sections(git, series, commits, ident, out):
     tip, sections = git.ref(BASE_REF), list(series.sections)
     for section in sections:
-        needs(section, sections)  # complains of a cover that does not say
+        applies_on(section, sections)  # complains of a cover that does not say
         start = tip
         for entry, commit in zip(series.entries, commits):
             tip = signed(commit, ident, git, tip) if entry.section == section else tip
@@ -165,10 +151,10 @@ def stacks(out, sections):
     """[(what, mails)]: each section on what its cover says."""
     found = []
     for section in sections:
-        below = needs(section, sections)
+        below, each_alone = applies_on(section, sections)
         box = mails_of(out, section)
         found.append((section, [mail for name in below for mail in mails_of(out, name)] + box))
-        if applies_on(section) == each_alone():
+        if each_alone:
             found += [(f"{section}/{mail.name} alone", [mail]) for mail in box]
     return found
 
