@@ -40,8 +40,8 @@ SAID = {"base": {"a": ["# count 32 of 0 to 3: singles", "not ok 1 one", "ok 2 tw
 
 def test_rows():
     """What is not as expected has a star, what is not there a dash."""
-    assert list(audit.rows(SAID)) == [("a", "one", "singles", "0-3", "32*", "1 "),
-                                      ("a", "one", "batches", "5", "-", "5 ")]
+    assert list(audit.rows(SAID)) == [("a", "one", "singles", "0-3", "32*", "1"),
+                                      ("a", "one", "batches", "5", "-", "5")]
     assert audit.failed(SAID["base"]) == {"a": ["one"]}
     assert audit.failed(SAID["patched"]) == {"a": []}
 
