@@ -27,7 +27,6 @@ from scripts.series.git import AUTHOR, Failure, new_repository
 
 OUT = BUILD / "series-blktests"
 GUEST = BUILD / "blktests"
-RECORD = BUILD / "check/blktests.tap"
 URL = "https://github.com/osandov/blktests"
 
 # What blktests runs that busybox has not, or has not as blktests wants it.
@@ -131,8 +130,8 @@ def judge_all(report, variant, mails, top):
                  f"{result.reason}; see {result.log}")
 
 
-def try_mails(report, mails, checkout, box):
-    top = GUEST / "tree"
+def try_mails(mails, checkout, box):
+    report, top = tap.Report(), GUEST / "tree"
     remove(top)
     apply(checkout, box, top)
     text, code = kernel.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
@@ -141,14 +140,6 @@ def try_mails(report, mails, checkout, box):
     for variant in WANTED:
         kernel.build(variant)
         judge_all(report, variant, mails, top)
-
-
-def try_and_record(*args):
-    report = tap.Report()
-    try:
-        try_mails(report, *args)
-    finally:
-        write(RECORD, tap.document(report.said))
     report.exit()
 
 
@@ -161,7 +152,7 @@ def main():
         mails = load(checkout)
         box = export(mails, OUT, os.environ.get("FROM") or AUTHOR)
         if checkout:
-            try_and_record(mails, checkout, box)
+            try_mails(mails, checkout, box)
 
 
 if __name__ == "__main__":
