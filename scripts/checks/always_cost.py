@@ -66,10 +66,9 @@ plug_load -n 6400 /dev/cost >/dev/null
 
 def job_text():
     """The guest's job: each load, its time on the verdict port."""
-    lines = ['echo "%s $(plug_load -d 128 %s %s)" >&3' % (
-        name, options, " ".join("/dev/" + disk for disk in disks.split()))
-             for name, (disks, options, _) in LOADS.items()]
-    return JOB + "\n".join(lines) + "\n"
+    return JOB + "".join(
+        f'echo "{name} $(plug_load -d 128 {options} /dev/{disks.replace(" ", " /dev/")})" >&3\n'
+        for name, (disks, options, _) in LOADS.items())
 
 
 def measure(variant):

@@ -27,7 +27,6 @@ NO_SOURCE = re.compile(r"/(tests?|idlelib|tkinter|turtledemo|ensurepip|venv|"
                        r"dist-packages|config-[^/]*)/")
 NO_OBJECT = re.compile(r"/((_ssl|_hashlib|_sqlite3|_tkinter|readline|_dbm|_gdbm|"
                        r"nis)\.|_curses|_codecs_|_test|[^/]*xx)[^/]*$")
-BENCH = os.path.join(kernel.ROOT, "lab/bench")
 TOOLS = os.path.join(kernel.ROOT, "tools/block")
 
 
@@ -43,21 +42,17 @@ def python_files():
         [PYTHON, "-c", "import os, sys, sysconfig as s; print("
          "os.path.realpath(sys.executable), s.get_path('stdlib'), "
          "s.get_config_var('DESTSHARED'))"], PYTHON).split()
-    sources = [path for path in glob.glob(library + "/**/*.py", recursive=True)
-               if not (NO_SOURCE.search(path[len(library):])
-                       or os.path.islink(path))]
-    objects = [path for path in glob.glob(extensions + "/*.so")
-               if not NO_OBJECT.search(path)]
+    sources = [path for path in glob.glob(f"{library}/**/*.py", recursive=True)
+               if not (NO_SOURCE.search(path[len(library):]) or os.path.islink(path))]
+    objects = [path for path in glob.glob(f"{extensions}/*.so") if not NO_OBJECT.search(path)]
     # Not at its own path, too: for the library it knows where it was built for.
-    return [program + ":/bin/python3"] + ["%s:%s" % (path, path) for path in (
-        *sources, *objects, *guest.libraries(program, *objects)[0])]
+    return [f"{program}:/bin/python3", *(f"{path}:{path}" for path in (
+        *sources, *objects, *guest.libraries(program, *objects)[0]))]
 
 
 def plugbench_files(_variant):
-    return (*python_files(), *guest.into(
-        "", os.path.join(BENCH, "plugbench_guest.py"),
-        *(os.path.join(TOOLS, name) for name in (
-            "plugbench", "plugtools"))))
+    return (*python_files(), *guest.into("", f"{kernel.ROOT}/lab/bench/plugbench_guest.py",
+                                         f"{TOOLS}/plugbench", f"{TOOLS}/plugtools"))
 
 
 def disk():

@@ -69,24 +69,22 @@ def report_run(report, name, text, expected, doorbells):
     """One load; a timer may cut a few submissions in two."""
     lines = [line for line in text.splitlines() if line.startswith("{")]
     seen = json.loads(lines[0]) if lines else {}
-    report.check("\nexit 0" in text and not seen.get("lost"),
-                 name + ": exit 0, nothing lost", text)
+    report.check("\nexit 0" in text and not seen.get("lost"), f"{name}: exit 0, nothing lost", text)
     for figure, number in expected.items():
         got = seen.get(figure, 0)
         report.check(abs(got - number) <= (4 + number / 100 if number else 0),
-                     "%s: %s %d" % (name, figure, got), "not %d" % number)
-    report.check(seen.get("gain") and seen.get("why"), name + ": it says "
-                 "whether the load would gain", text)
+                     f"{name}: {figure} {got}", f"not {number}")
+    report.check(seen.get("gain") and seen.get("why"),
+                 f"{name}: it says whether the load would gain", text)
     got = seen.get("doorbells", 0) + seen.get("single_doorbells", 0)
-    report.check(got == doorbells > 0, "%s: the controller saw %d doorbells"
-                 % (name, doorbells), "inferred: %d" % got)
+    report.check(got == doorbells > 0, f"{name}: the controller saw {doorbells} doorbells",
+                 f"inferred: {got}")
 
 
 def report_guest(report):
     """Each load, and the probes that must be gone."""
     result = run()
-    if not report.check(result.status == "pass", "guest", "%s; see %s" % (
-            result.reason, result.log)):
+    if not report.check(result.status == "pass", "guest", f"{result.reason}; see {result.log}"):
         return
     parts = re.split(r"^begin (.*)\n", "\n".join(result.lines), flags=re.M)
     runs = dict(zip(parts[1::2], parts[2::2]))
