@@ -459,12 +459,15 @@ def test_refresh_round_trip(f):
     f.commit("foo: one more\n\nIt is\nneeded.", {"block/foo.c": foo.replace("line5;", "five;"),
                                                   "block/more.c": "int more;\n"})
     f.commit("policy: fix", {"block/policy.c": "int policy = 3;\n"})
+    (f.tree / "block/stat.h").unlink()
+    f.commit("stat: no header", {})
     tree = f.head_tree()
     text = f.ok("refresh")
     assert "folded 'policy: fix' into 'foo: a policy for \u00fcber'" in text, text
     assert "equals" in text and f.head_tree() == tree
     assert f.read("block/policy.c") == "int policy = 3;\n"
-    assert f.read("block/more.c") == "int more;\n"
+    assert f.read("block/more.c") == "int more;\n" and not (f.root / "block/stat.h").exists()
+    assert "stat.h" not in f.read(LIST)
     assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-a-policy-for-ber.patch",
                               "0003-tools-show-the-policy.patch", "0004-foo-one-more.patch"]
     more = f.read("patches/7.3/0004-foo-one-more.patch")
@@ -495,6 +498,7 @@ def test_refresh_takes_an_edited_commit(f):
 
 
 def test_refresh_sections(f):
+    """A new one; it may move, with its mails, and others' comments."""
     f.commit("perf: new\n\nWhy.\n\nSection: speed", {"tools/speed.c": "int s;\n"})
     f.ok("refresh")
     assert f.git("rev-parse", "section/speed") == f.git("rev-parse", "series")
@@ -502,28 +506,14 @@ def test_refresh_sections(f):
     assert f.git("log", "-1", "--format=%b") == "Why."
     f.commit("late\n\nSection: batching", {"tools/late.c": "int s;\n"})
     f.refused("refresh", words=["late", "batching"])
-
-
-def test_refresh_moves_a_section(f):
-    """With its mails, and its comment."""
-    f.commit("perf: new\n\nSection: speed", {"tools/speed.c": "int s;\n"})
-    f.ok("refresh")
     f.git("checkout", "-q", "-B", "series", "base")
     f.git("cherry-pick", MADE)
     f.git("cherry-pick", f"base..{MADE}~1")
     f.ok("refresh")
-    assert re.findall(r"\[.*|#.*", f.read("patches/7.3/series")) == [
+    assert re.findall(r"\[.*|#.*", f.read(LIST)) == [
         "# the file's own comment", "[speed]", "# fixes first", "[batching]", "[policy]",
         "# two hooks"]
     assert f.list_mails()[0] == "0001-perf-new.patch"
-
-
-def test_refresh_removes_deleted_files(f):
-    (f.tree / "block/stat.h").unlink()
-    f.commit("stat: no header", {})
-    f.ok("refresh")
-    assert not (f.root / "block/stat.h").exists()
-    assert "stat.h" not in f.read("patches/7.3/series")
 
 
 @pytest.mark.parametrize("path, text", [
@@ -681,10 +671,15 @@ def test_export_and_am_make_the_tree(f):
         text = path.read_text()
         assert "HERE ***" not in text and "Signed-off-by" not in text
         assert "From: plug_policy series <plug-policy@example.invalid>\n" in text, text
+    box = (f.mails / "policy.mbox").read_text()
+    assert re.findall(r"PATCH ./2\]", box) == ["PATCH 1/2]", "PATCH 2/2]"], box
     again = state(f.mails)
     f.ok("export")
     assert {n: s[2] for n, s in again.items()} == {n: s[2] for n, s in state(f.mails).items()}
     assert "export/" not in f.git("branch")
+    f.git("reset", "-q", "--hard", "section/batching")
+    f.git("am", "-q", str(f.mails / "policy.mbox"))
+    assert f.head_tree() == f.git("rev-parse", "section/policy^{tree}")
 
 
 def test_export_from_the_sender(f):
@@ -694,15 +689,6 @@ def test_export_from_the_sender(f):
         assert "From: Ada Example <ada@example.invalid>\n" in text and "plug-policy@" not in text
     f.ok("verify")
     f.refused("export", FROM="Bob", words=["Bob", "Name <mail@host>"])
-
-
-def test_each_section_has_an_mbox(f):
-    box = (f.mails / "policy.mbox").read_text()
-    assert box.count("\nFrom: plug_policy series") == 2, box
-    assert "PATCH 1/2]" in box and "PATCH 2/2]" in box and "PATCH 0/2]" not in box, box
-    f.git("reset", "-q", "--hard", "section/batching")
-    f.git("am", "-q", str(f.mails / "policy.mbox"))
-    assert f.head_tree() == f.git("rev-parse", "section/policy^{tree}")
 
 
 def test_verify_takes_covers_at_their_word(f):

@@ -91,26 +91,20 @@ def test_protects_all(machine):
     assert machine.measured == ["nvme0n1"] and not machine.left
 
 
-def test_leaves_alone(machine):
-    """It refuses, or forgets, or its partition refuses; and is not asked again."""
+def test_leaves_alone(machine, its):
+    """It refuses, or forgets, or its partition refuses; and is not asked again. One that
+    was protected, and no longer is, is not measured."""
     for number in range(4):
         machine.disk(f"nvme{number}n1", **{f"nvme{number}n1p1": "root"})
     machine.refuses, machine.forgets = {"nvme1n1", "nvme3n1p1"}, {"nvme2n1"}
     machine.protect()
     machine.refuses, machine.forgets = set(), set()
     machine.protect()
-    assert machine.measured == ["nvme0n1"]
-    assert machine.left == dict.fromkeys(["nvme1n1", "nvme2n1", "nvme3n1"],
-                                         "cannot be set read-only")
-
-
-def test_asks_again(machine, its):
-    """A disk that was protected, and no longer is, is not measured."""
-    machine.disk("nvme0n1")
-    machine.protect()
+    left = dict.fromkeys(["nvme1n1", "nvme2n1", "nvme3n1"], "cannot be set read-only")
+    assert machine.measured == ["nvme0n1"] and machine.left == left
     machine.read_only.clear()
     bench.Bench(its, "short").measure("nvme0n1")
-    assert machine.left == {"nvme0n1": "is no longer read-only"} and not machine.measured
+    assert machine.left == {**left, "nvme0n1": "is no longer read-only"} and not machine.measured
 
 
 def test_finds_stick(machine):
@@ -129,24 +123,19 @@ def test_finds_stick(machine):
     assert not machine.settled(machine.root / "mnt")
 
 
-def test_refuses_other_stick(machine):
-    """One that has the name, but is another after all."""
+@pytest.mark.parametrize("number, options", [
+    (2, ["ro"]),                    # another after all
+    (1, ["ro", "remount,rw"])])     # one that cannot be written
+def test_refuses_a_stick_of_that_name(machine, monkeypatch, number, options):
     machine.disk("sda", sda2="plug_policy-1")
-    machine.write("content/sda2/plug-policy.id", "plug_policy-2\n")
-    assert not machine.settled(machine.root / "mnt")
-    assert not (machine.root / "mnt/plug-policy.id").exists() and not machine.stick
-    assert machine.read_only == {"sda", "sda2"} and ("sda", False) not in machine.calls
-    assert machine.mounts == [f"ro,{disks.OPTIONS}"], "another stick was writable"
-
-
-def test_protects_a_stick_that_cannot_be_written(machine, monkeypatch):
-    machine.disk("sda", sda2="plug_policy-1")
-    machine.write("content/sda2/plug-policy.id", "plug_policy-1\n")
+    machine.write("content/sda2/plug-policy.id", f"plug_policy-{number}\n")
     monkeypatch.setattr(disks, "run", lambda *args: machine.run(*args) and not any(
         "remount" in arg for arg in args))
     assert not machine.settled(machine.root / "mnt")
-    assert ("sda2", False) in machine.calls
-    assert machine.read_only == {"sda", "sda2"} and not machine.stick
+    assert not (machine.root / "mnt/plug-policy.id").exists() and not machine.stick
+    assert machine.mounts == [f"{one},{disks.OPTIONS}" for one in options]
+    assert machine.read_only == {"sda", "sda2"}
+    assert (("sda2", False) in machine.calls) == (number == 1)
 
 
 # --- talk --------------------------------------------------------------------
@@ -192,16 +181,10 @@ def test_removes_serials(machine, its):
         machine.write(f"sys/class/{name}", text)
     machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\nABCDEF12-345 ABCDEF12\n")
     its.new_run()
+    its.new_run()       # which has a directory of its own
     its.save("a", "none")
-    assert (machine.root / "mnt/run-1/a").read_text() == (
+    assert (machine.root / "mnt/run-2/a").read_text() == (
         "x(removed)y 100 Default string\n(removed) (removed)\n")
-
-
-def test_keeps_reports(machine, its):
-    """Each run has a directory of its own."""
-    its.new_run()
-    its.new_run()
-    assert sorted(os.listdir(machine.root / "mnt")) == ["run-1", "run-2"]
 
 
 def test_checks_settings(machine, its):
