@@ -29,10 +29,6 @@ IMAGE = OUT / "plug-policy.img"
 kernel.VARIANTS.setdefault(NAME, (
     kernel.TREE, "o-stick", [kernel.CONFIG, f"{HERE}/stick.config"], ["bzImage"]))
 
-# What must be installed to build the image: {program: Debian's package}
-PROGRAMS = {"busybox": "busybox-static", "fio": "fio", "perf": "linux-perf",
-            "zstd": "zstd", "sfdisk": "fdisk", "mkfs.vfat": "dosfstools",
-            "fsck.vfat": "dosfstools", "mcopy": "mtools", "mmd": "mtools"}
 EMPTY = ["dev", "mnt", "proc", "sys", "tmp"]
 SECTOR = 512
 MIB = 1 << 20
@@ -56,7 +52,7 @@ def program(name):
     """Where a program is that the stick, or its build, needs."""
     found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if not found:
-        raise StickError(f"{name} is not installed (Debian: apt install {PROGRAMS[name]})")
+        raise StickError(f"{name} is not installed; as root: sh scripts/setup.sh stick")
     return found
 
 
@@ -160,8 +156,6 @@ def write_image(path, initrd, number, digest):
 
 def build(path):
     """Kernel, initramfs, image; the image appears when it is whole."""
-    for name in PROGRAMS:
-        program(name)
     kernel.build(NAME)
     path.parent.mkdir(parents=True, exist_ok=True)
     with common.clock(lambda seconds: f"stick: packing, {int(seconds)} s"), \
