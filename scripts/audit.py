@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from lab.qemu import guest
-from plugtools.core.terminal import columns
+from plugtools.report.tables import aligned
 from scripts import common, kernel, selftest
 from scripts.checks import tap
 
@@ -154,7 +154,7 @@ def both(tests, **how):
 def audit(waits):
     """Both columns; whether all is as expected."""
     said = both(WAITS, **STEADY) if waits else both(REPRODUCERS)
-    print("\n".join(columns([("test", "case", "count", "expected", "unpatched", "patched"),
+    print("\n".join(aligned([("test", "case", "count", "expected", "unpatched", "patched"),
                              *rows(said)])))
     if not waits:
         bells = {name: doorbells(name) for name in KERNELS}
