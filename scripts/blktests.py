@@ -20,8 +20,9 @@ from lab.qemu import guest
 from scripts import kernel
 from lab.bench import lab
 from scripts.checks import tap
-from scripts.series.blktests_mails import commit_all, export, load, write
+from scripts.series.blktests_mails import commit_all, export, load
 from scripts.series.env import BUILD, remove, say, step
+from scripts.series.files import write_file
 from scripts.series.git import AUTHOR, Failure, new_repository
 
 
@@ -67,7 +68,7 @@ def guest_files(top):
     """SRC:DST of blktests and what it runs."""
     files = [f"{top / part}:/blktests/{part}" for part in ("check", "common", "tests", "src")]
     for name, text in STUBS.items():
-        write(GUEST / name, f"#!/bin/sh\n{text}\n", 0o755)
+        write_file(GUEST / name, f"#!/bin/sh\n{text}\n".encode(), "100755")
         files.append(f"{GUEST / name}:/bin/{name}")
     for program in PROGRAMS:
         files += lab.with_libraries(program)
