@@ -217,7 +217,7 @@ branch: tree
 #:                             must fail
 blktests: $(if $(BLKTESTS),kernel)
 	@sh scripts/setup.sh tree
-	@python3 -m scripts.blktests $(if $(BLKTESTS),try)
+	@python3 -m scripts.blktests
 
 #:
 #: Packages

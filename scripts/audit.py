@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from lab.qemu import guest
+from plugtools.report.tables import aligned
 from scripts import common, kernel, selftest
 from scripts.checks import tap
 
@@ -78,7 +79,7 @@ def rows(said):
         if nr >= len(counts):
             return "-"
         seen, least, most, _ = counts[nr]
-        return f"{seen}{' ' if least <= seen <= most else '*'}"
+        return f"{seen}{'' if least <= seen <= most else '*'}"
 
     for test in said["patched"]:
         base = {case: counts for case, _, counts in cases(said["base"][test])}
@@ -87,14 +88,6 @@ def rows(said):
                 yield (test, case, what, f"{least}" if least == most else
                        f"{least}-{most}", cell(base.get(case, []), nr),
                        cell(counts, nr))
-
-
-def show(table):
-    """Aligned, numbers to the right."""
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    for row in table:
-        print("  ".join(text.rjust(width) if i > 2 else text.ljust(width)
-                        for i, (text, width) in enumerate(zip(row, widths))).rstrip())
 
 
 def doorbells(variant):
@@ -109,7 +102,6 @@ def doorbells(variant):
 
 
 def check_doorbells(report, bells):
-    """What the patched kernel rings."""
     for name, seen in bells.items():
         report.check(seen <= LOADS[name][1], f"doorbells for 32 I/Os, {name}: {seen:g}")
 
@@ -156,14 +148,14 @@ def compare_waits(report, measure):
 
 
 def both(tests, **how):
-    """What the tests said on both kernels."""
     return {name: run(name, tests, **how) for name in KERNELS}
 
 
 def audit(waits):
     """Both columns; whether all is as expected."""
     said = both(WAITS, **STEADY) if waits else both(REPRODUCERS)
-    show([("test", "case", "count", "expected", "unpatched", "patched"), *rows(said)])
+    print("\n".join(aligned([("test", "case", "count", "expected", "unpatched", "patched"),
+                             *rows(said)])))
     if not waits:
         bells = {name: doorbells(name) for name in KERNELS}
         for name in LOADS:

@@ -6,11 +6,10 @@ patches/blktests/ has the tests, each with the message of its mail, and in "seri
 their order. Mails go to build/series-blktests/, and apply to any blktests: they only
 add files. With a checkout, the tests have the next free numbers there.
 
-"try" runs them by the checkout's own check script, on an emulated NVMe disk and
-on null_blk. On the patched kernel all must pass, on the unpatched one all must
+BLKTESTS=<checkout>: they are run by its own check script, on an emulated NVMe disk
+and on null_blk. On the patched kernel all must pass, on the unpatched one all must
 fail.
 """
-import argparse
 import os
 import re
 import shutil
@@ -21,14 +20,14 @@ from lab.qemu import guest
 from scripts import kernel
 from lab.bench import lab
 from scripts.checks import tap
-from scripts.series.blktests_mails import commit_all, export, load, write
+from scripts.series.blktests_mails import commit_all, export, load
 from scripts.series.env import BUILD, remove, say, step
+from scripts.series.files import write_file
 from scripts.series.git import AUTHOR, Failure, new_repository
 
 
 OUT = BUILD / "series-blktests"
 GUEST = BUILD / "blktests"
-RECORD = BUILD / "check/blktests.tap"
 URL = "https://github.com/osandov/blktests"
 
 # What blktests runs that busybox has not, or has not as blktests wants it.
@@ -48,8 +47,6 @@ WORDS = {"passed": "passes", "failed": "fails"}
 
 def find_checkout(name):
     """The checkout, which is only read."""
-    if not name:
-        raise Failure(f"'try' needs a checkout: BLKTESTS=<dir>, of git clone {URL}")
     path = Path(name).resolve()
     for part in ("check", "common/null_blk", "tests/block/rc"):
         if not (path / part).is_file():
@@ -59,7 +56,6 @@ def find_checkout(name):
 
 
 def apply(checkout, box, top):
-    """A copy of the checkout with the mails applied."""
     shutil.copytree(checkout, top, symlinks=True,
                     ignore=shutil.ignore_patterns(".git", "results"))
     git = new_repository(top, "tests")
@@ -72,7 +68,7 @@ def guest_files(top):
     """SRC:DST of blktests and what it runs."""
     files = [f"{top / part}:/blktests/{part}" for part in ("check", "common", "tests", "src")]
     for name, text in STUBS.items():
-        write(GUEST / name, f"#!/bin/sh\n{text}\n", 0o755)
+        write_file(GUEST / name, f"#!/bin/sh\n{text}\n".encode(), "100755")
         files.append(f"{GUEST / name}:/bin/{name}")
     for program in PROGRAMS:
         files += lab.with_libraries(program)
@@ -107,7 +103,6 @@ def check(variant, mails, top):
 
 
 def unexpected(path, details):
-    """What a test has printed, and should not have."""
     expected = path.read_text(encoding="utf-8").splitlines()
     return [line for line in details
             if line.startswith("saw: ") and line[len("saw: "):] not in expected]
@@ -136,8 +131,8 @@ def judge_all(report, variant, mails, top):
                  f"{result.reason}; see {result.log}")
 
 
-def try_mails(report, mails, checkout, box):
-    top = GUEST / "tree"
+def try_mails(mails, checkout, box):
+    report, top = tap.Report(), GUEST / "tree"
     remove(top)
     apply(checkout, box, top)
     text, code = kernel.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
@@ -146,36 +141,19 @@ def try_mails(report, mails, checkout, box):
     for variant in WANTED:
         kernel.build(variant)
         judge_all(report, variant, mails, top)
-
-
-def try_and_record(*args):
-    report = tap.Report()
-    try:
-        try_mails(report, *args)
-    finally:
-        write(RECORD, tap.document(report.said))
     report.exit()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("verb", nargs="?", default="export", choices=("export", "try"),
-                        help="write the mails (default), or also run the tests in guests")
-    parser.add_argument("--blktests", metavar="DIR", default=os.environ.get("BLKTESTS"),
-                        help="a checkout of blktests, which is only read (default: $BLKTESTS)")
-    parser.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
-                        default=os.environ.get("FROM"),
-                        help="who sends them (default: $FROM, else a placeholder)")
-    parser.add_argument("--out", metavar="DIR", default=OUT,
-                        help="where the mails lie (default: %(default)s)")
-    args = parser.parse_args()
+    common.no_arguments(__doc__)
+    name = os.environ.get("BLKTESTS")
     with common.program("blktests.py", Failure, lab.LabError, *guest.ERRORS), \
             common.locked(BUILD / ".blktests.lock", Failure("another one is running")):
-        checkout = find_checkout(args.blktests) if args.blktests or args.verb == "try" else None
+        checkout = find_checkout(name) if name else None
         mails = load(checkout)
-        box = export(mails, Path(args.out).resolve(), args.sender or AUTHOR)
-        if args.verb == "try":
-            try_and_record(mails, checkout, box)
+        box = export(mails, OUT, os.environ.get("FROM") or AUTHOR)
+        if checkout:
+            try_mails(mails, checkout, box)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ def help_text(table):
 
 
 def choose(text, table):
-    """The groups named; all if none is."""
     names = text.replace(",", " ").split()
     if names == ["help"]:
         print(help_text(table))
@@ -83,7 +82,6 @@ def start(since, quick):
 
 
 def narrow(chosen, changed):
-    """Of the groups those that these files can break."""
     kept = {name: group for name, group in chosen.items()
             if any(path in groups.touches(group) for path in changed)}
     left_out = [name for name in chosen if name not in kept]
@@ -93,7 +91,6 @@ def narrow(chosen, changed):
 
 
 def unit_tests(changed):
-    """The files of tests that these files can break."""
     return [path for path in touches.files()
             if Path(path).match("tests/test_*.py") and any(
                 name in touches.Touches([path], groups.READ.get(path, ""))
@@ -288,7 +285,6 @@ def parse():
 
 
 def plan(args):
-    """The groups to run, with their commands."""
     chosen = choose(args.groups, groups.QUICK if args.quick else groups.GROUPS)
     since, why = start(args.since, args.quick)
     changed = touches.changed(since)

@@ -4,6 +4,7 @@ that ends with them, keep others out, write a file as a whole, end in words."""
 import argparse
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 SECONDS = 10                    # from one word to the next
 
@@ -47,9 +49,8 @@ def clock(text):
 
 def how_far(what, done, total, things, seconds):
     """A word for the clock: how much is done, and how long it will go on."""
-    left = "%d s" % (seconds * (total - done) / done) if done else "?"
-    return "%s: %d of %d %s, %d s, about %s left" % (what, done, total, things,
-                                                     seconds, left)
+    left = f"{seconds * (total - done) / done:.0f} s" if done else "?"
+    return f"{what}: {done} of {total} {things}, {seconds:.0f} s, about {left} left"
 
 
 def run(command, take, stdin=subprocess.DEVNULL, **more):
@@ -88,11 +89,14 @@ def write_json(path, value):
     os.replace(path + ".new", path)
 
 
+def digest(*parts):
+    """A name for what these parts say."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
 def description(path):
     """What the head of a shell script says that it is for: one paragraph."""
-    with open(path, encoding="utf-8") as script:
-        found = re.search(r"^# Description: (.*(?:\n# .+)*)", script.read(),
-                          re.M)
+    found = re.search(r"^# Description: (.*(?:\n# .+)*)", Path(path).read_text("utf-8"), re.M)
     return found[1].replace("\n# ", " ") if found else "(it does not say)"
 
 
@@ -108,6 +112,6 @@ def program(name, *errors, advice=""):
     try:
         yield
     except errors as error:
-        sys.exit("%s: %s" % (name, error))
+        sys.exit(f"{name}: {error}")
     except KeyboardInterrupt:
-        sys.exit("%s: interrupted%s" % (name, advice))
+        sys.exit(f"{name}: interrupted{advice}")

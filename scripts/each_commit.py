@@ -12,9 +12,9 @@ on-gcc, off-gcc
     header.
 on-clang, off-clang
     the same, at the last commit of each section
-doc, cocci, html
-    at the last commit: kernel-doc and scripts/coccinelle say nothing that they
-    do not say of the base; the pages are made without a warning
+doc, html
+    at the last commit: kernel-doc says nothing that it does not say of the base;
+    the pages are made without a warning
 
 What has passed is remembered by its sources, so that the next run asks only
 what is new. --since: only sections whose mails differ from those of a commit of
@@ -27,11 +27,9 @@ import argparse
 import collections
 import functools
 import json
-import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -40,13 +38,13 @@ from scripts import common
 from scripts import kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, digest, fragment,
+from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment, kconfigs,
                                     own_objects)
 from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
-OUT = os.path.join(kernel.BUILD, "each-commit")
-PROVEN = os.path.join(OUT, "proven.json")
+OUT = Path(kernel.BUILD, "each-commit")
+PROVEN = OUT / "proven.json"
 
 # name: (compiler, are the options on)
 CONFIGS = {
@@ -70,29 +68,25 @@ class Compiler(Config):
         # KUnit as a module could not test what is static
         self.options = dict.fromkeys([*TESTS, *series.options()],
                                      "y" if self.on else "n")
-        super().__init__("each-commit: " + name, TREE, "o-" + name,
-                         WIDER + fragment(self.options),
-                         own_objects(series.files), cc)
-        self.kconfigs = [path for path in series.files
-                         if os.path.basename(path).startswith("Kconfig")
-                         and not path.startswith("tools/")]
+        super().__init__(f"each-commit: {name}", TREE, f"o-{name}",
+                         WIDER + fragment(self.options), own_objects(series.files), cc)
+        self.kconfigs = kconfigs(series.files)
 
     def compile(self):
         """Build what is checked out; {undefined symbol: object}."""
         self.configure(self.kconfigs, self.options)
         text, code = self.make("-k", "KCFLAGS=-Werror", *self.targets(self.on))
         if code:
-            raise kernel.BuildError("\n".join(
-                "%s: %s" % one for one in c_style.findings(text))
+            raise kernel.BuildError("\n".join(map(": ".join, c_style.findings(text)))
                                     or text[-2000:])
         return self.symbols()[0]
 
     def base_symbols(self):
         """What nothing of this defines at the base, either."""
-        path = Path(OUT, "base-%s.json" % digest(
-            self.series.base, self.text, self.version, self.others))
+        key = common.digest(self.series.base, self.text, self.version, self.others)
+        path = OUT / f"base-{key}.json"
         if not path.exists():
-            print("each-commit: the base, " + self.out[2:], flush=True)
+            print(f"each-commit: the base, {self.out[2:]}", flush=True)
             kernel.ensure_checkout(TREE, self.series.base)
             common.write_json(str(path), sorted(self.compile()))
         return set(json.loads(path.read_text(encoding="utf-8")))
@@ -101,9 +95,8 @@ class Compiler(Config):
         known = self.base_symbols()
         kernel.ensure_checkout(TREE, sha)
         undefined = self.compile()
-        return ["%s: nothing defines %s" % (undefined[name], name)
-                for name in nowhere(sorted(set(undefined) - known),
-                                    self.series.files)]
+        return [f"{undefined[name]}: nothing defines {name}"
+                for name in nowhere(sorted(set(undefined) - known), self.series.files)]
 
 
 def nowhere(symbols, ours):
@@ -111,68 +104,26 @@ def nowhere(symbols, ours):
     if not symbols:
         return []
     named = subprocess.run(
-        ["git", "-C", TREE, "grep", "-ohwF", *["-e" + name for name in symbols],
-         "--", "*.[chS]", *[":!" + path for path in ours]],
+        ["git", "-C", TREE, "grep", "-ohwF", *(f"-e{name}" for name in symbols),
+         "--", "*.[chS]", *(f":!{path}" for path in ours)],
         stdout=subprocess.PIPE, text=True, errors="replace", check=False)
     return [name for name in symbols if name not in named.stdout.split()]
 
 
 # --- the last commit ----------------------------------------------------------
 
-# Of 37 files at once deref_null.cocci needs more stack than the usual 8 MiB.
-SPATCH = """report()
-{
-	spatch -D report --no-show-diff --very-quiet --cocci-file "$script" \\
-		$(sed -n 's/.*Options://p' "$script") -I include "$@" 2>&1
-}
-script=$0
-out=$(report "$@") || out=$(for file; do
-	report "$file" || echo "$script: exit $?: $file"
-done)
-printf '%s\\n' "$out"
-"""
+def doc(series):
+    """What kernel-doc says of C that the series changes and not of the base's."""
+    def said(commit, names):
+        kernel.ensure_checkout(TREE, commit)
+        text = c_style.kernel_doc(TREE, names, TREE)
+        # as it would be of the unpatched file
+        return collections.Counter(re.sub(r":\d+\b", "", text).splitlines())
 
-
-def without_numbers(line):
-    """A message as it would be of the unpatched file."""
-    line = re.sub(r":\d+(:\d+)?(-\d+)?\b", "", line)
-    return re.sub(r"\bline \d+", "line N", line)
-
-
-def doc(names):
-    return c_style.kernel_doc(TREE, names, TREE).splitlines()
-
-
-def cocci(names):
-    """What the semantic patches that can report say of files, but for those
-    that need an OCaml compiler."""
-    texts = {name: Path(TREE, name).read_text(encoding="utf-8") for name in git(
-        "ls-files", "scripts/coccinelle/*/*.cocci", tree=TREE).split()}
-    scripts = [name for name, text in texts.items()
-               if re.search(r"^virtual\s+report", text, re.M) and ":ocaml" not in text]
-    with tempfile.TemporaryFile("w+") as listed:
-        listed.write("\n".join(scripts))
-        listed.seek(0)
-        # the script is $0, so the files go before it
-        text, code = kernel.run(
-            ["xargs", "-P", str(os.cpu_count() or 1), "-I", "{}", "sh", "-c",
-             SPATCH, "{}", *names], "each-commit: cocci", cwd=TREE, stdin=listed)
-    return [line for line in text.splitlines()
-            if re.match(r"\S+:\d+:\d+-\d+: |\S+: exit ", line)] + [
-                "coccinelle: exit %d" % code] * bool(code)
-
-
-def beyond_base(find, series):
-    """What find() says of C that the series changes and not of the base's."""
     names = [path for path in series.files
              if path.endswith((".c", ".h")) and not path.startswith("tools/")]
-    kernel.ensure_checkout(TREE, series.tip)
-    lines = collections.Counter(map(without_numbers, find(names)))
     old = [path for path in names if series.files[path] == "M"]
-    if lines and old:
-        kernel.ensure_checkout(TREE, series.base)
-        lines -= collections.Counter(map(without_numbers, find(old)))
-    return list(lines.elements())
+    return list((said(series.tip, names) - said(series.base, old)).elements())
 
 
 def get_abi():
@@ -188,11 +139,10 @@ def html(series):
     kernel.ensure_checkout(TREE, series.tip)
     out = Path(TREE, "o-docs")
     shutil.rmtree(out, ignore_errors=True)
-    text, code = kernel.run(
-        ["make", "-C", TREE, "O=o-docs", "htmldocs", "SPHINXDIRS=block"],
-        "each-commit: htmldocs")
+    text, code = kernel.run(["make", "-C", TREE, "O=o-docs", "htmldocs", "SPHINXDIRS=block"],
+                            "each-commit: htmldocs")
     if code:
-        return ["make htmldocs failed:\n" + text[-2000:]]
+        return [f"make htmldocs failed:\n{text[-2000:]}"]
     pages = [name for name in series.files if name.startswith("Documentation/")]
     text += kernel.run([get_abi(), "validate"], "each-commit: get_abi", cwd=TREE)[0]
     lines = [line for line in text.splitlines()
@@ -200,6 +150,9 @@ def html(series):
     made = out / "Documentation/output"
     return lines + [f"{name}: no page was made of it" for name in pages if name.endswith(".rst")
                     and not (made / Path(*Path(name).parts[1:]).with_suffix(".html")).exists()]
+
+
+OF_THE_TIP = {"doc": doc, "html": html}
 
 
 # --- the run ------------------------------------------------------------------
@@ -243,9 +196,6 @@ def changed_commits(series, since):
 def plan(series, wanted, since=""):
     """[(commit, check, what its result depends on, what finds)], in order."""
     compilers = {name: Compiler(name, series) for name in CONFIGS}
-    tip = {"doc": lambda: beyond_base(doc, series),
-           "cocci": lambda: beyond_base(cocci, series),
-           "html": lambda: html(series)}
     found = [(sha, name, key(series, sha, name, one.text, one.version),
               functools.partial(one.find, sha))
              for sha in series.commits for name, one in compilers.items()
@@ -254,22 +204,22 @@ def plan(series, wanted, since=""):
         asked = changed_commits(series, since)
         found = [one for one in found if one[0] in asked]
     else:
-        found += [(series.tip, name, key(series, series.tip, name), find)
-                  for name, find in tip.items()]
+        found += [(series.tip, name, key(series, series.tip, name),
+                   functools.partial(find, series)) for name, find in OF_THE_TIP.items()]
     return [one for one in found if not wanted or one[1] in wanted]
 
 
 def key(series, sha, check, *more):
     """Names all that the result of a check depends on."""
     skipped = UNCOMPILED if check in CONFIGS else ()
-    return digest(check, series.base, [
+    return common.digest(check, series.base, [
         row for row in git("ls-tree", sha).splitlines()
         if row.split("\t")[1] not in skipped], more)
 
 
 def known():
     try:
-        return json.loads(Path(PROVEN).read_text(encoding="utf-8"))
+        return json.loads(PROVEN.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 
@@ -283,7 +233,6 @@ def outcome(find):
 
 
 def run(series, checks, fresh):
-    """All checks, in TAP."""
     report, proven, last = tap.Report(), {} if fresh else known(), None
     for sha, check, name, find in checks:
         subject = git("log", "-1", "--format=%s", sha)
@@ -296,7 +245,7 @@ def run(series, checks, fresh):
         report.check(not found, f"{check}, {took}: {sha[:12]} {subject}", "\n".join(found))
         if not found and name not in proven:
             proven[name] = f"{check}: {subject}"
-            common.write_json(PROVEN, proven)   # now: we may be interrupted
+            common.write_json(str(PROVEN), proven)   # now: we may be interrupted
     if not checks:
         report.skip("each-commit", "no commit has changed")
     report.exit()
@@ -306,20 +255,18 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="append",
-                        choices=[*CONFIGS, "doc", "cocci", "html"],
+                        choices=[*CONFIGS, *OF_THE_TIP],
                         help="make this check only; may be given several times")
-    parser.add_argument("--tip", default="series", metavar="COMMIT",
-                        help="check base..COMMIT instead of base..series")
     parser.add_argument("--since", metavar="COMMIT", default="",
                         help="only what has changed since")
     parser.add_argument("--fresh", action="store_true",
                         help="do not believe what has passed earlier")
     args = parser.parse_args()
-    os.makedirs(OUT, exist_ok=True)
+    OUT.mkdir(parents=True, exist_ok=True)
     with common.program("each-commit", kernel.BuildError,
                         advice="; run it again to go on"), \
             alone("each-commit"):
-        series = Series(args.tip)
+        series = Series("series")
         run(series, plan(series, args.check, args.since), args.fresh)
 
 

@@ -39,7 +39,7 @@ def fragment(name):
     return f"{QEMU}/{name}.config"
 
 
-CONFIG, TORTURE, TRACE = map(fragment, ("kernel", "torture", "trace"))
+CONFIG, TORTURE = map(fragment, ("kernel", "torture"))
 # Last of all: what other fragments want of a PC is not there.
 PROCESSOR = [fragment("arm64")] if arch.IS_ARM64 else []
 OFF = f"{BUILD}/off.config"
@@ -62,10 +62,9 @@ VARIANTS = {
     "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, fragment("kcsan")], BOOTABLE),
     "torture": (TREE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
-    "trace": (TREE, "o-trace", [CONFIG, TRACE], BOOTABLE),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
     "base-torture": (BASE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
-    "base-trace": (BASE, "o-trace", [CONFIG, TRACE], BOOTABLE),
+    "base-trace": (BASE, "o-trace", [CONFIG, fragment("trace")], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (f"{TREE}-noplug", "o-kernel", [CONFIG], BOOTABLE),
@@ -108,7 +107,6 @@ def selftest_libraries():
 
 
 def output(variant):
-    """Directory that a variant is built in."""
     tree, out, _, targets = VARIANTS[variant]
     return os.path.join(tree, out if targets == PROCESS else arch.output(out))
 
@@ -120,7 +118,6 @@ def fragments_of(variant):
 
 
 def image(variant):
-    """The kernel image to boot, or the process to start."""
     is_process = VARIANTS[variant][3] == PROCESS
     return os.path.join(output(variant), "linux" if is_process else arch.IMAGE)
 
@@ -148,13 +145,11 @@ def environment():
 
 
 def make_command(tree, out, *args, compiler="gcc"):
-    """The make command line for an output directory below a tree."""
     return ["make", "-C", tree, f"O={out}", f"CC=ccache {compiler}",
             f"-j{os.cpu_count() or 1}", *args]
 
 
 def variant_command(variant, *args):
-    """The make command line for a variant."""
     tree, _, _, targets = VARIANTS[variant]
     own = ["ARCH=um"] if targets == PROCESS else arch.MAKE
     gcc = "gcc" if targets == PROCESS else f"{arch.CROSS}gcc"
@@ -187,7 +182,6 @@ def quiet(command, what, **how):
 
 
 def git(*args, tree=TREE):
-    """What git prints."""
     return quiet(["git", "-C", tree, *args], f"git {args[0]}").strip()
 
 
@@ -205,7 +199,6 @@ def ensure_checkout(tree, what):
 
 
 def is_stamped(path, wanted):
-    """Does this file say so already?"""
     return os.path.exists(path) and Path(path).read_text(encoding="ascii") == wanted
 
 
@@ -279,58 +272,25 @@ def configure(variant):
     stamp.write_text(digest, encoding="ascii")
 
 
-class Progress:
-    """What is being built, and how far it is.
-
-    How many steps there are is known where this configuration, that is the
-    .config in path, was built from nothing before.
-    """
-
-    def __init__(self, what, path):
-        self.what = what
-        key = hashlib.sha256(Path(path, ".config").read_bytes()).hexdigest()
-        self.kept = Path(CACHE, "steps", key[:16])
-        # autoconf.h is there once it is configured, this once it is being built
-        self.is_whole = not os.path.exists(f"{path}/include/generated/bounds.h")
-        is_known = self.is_whole and self.kept.exists()
-        self.total = self.kept.read_text(encoding="ascii").strip() if is_known else ""
-        self.steps = 0
-        self.doing = "make"
-        self.start = time.monotonic()
-
-    def step(self, line):
-        """Count one line of make's, if it is a step."""
-        if common.STEP.match(line):
-            self.steps += 1
-            self.doing = " ".join(line.split())
-
-    def text(self, seconds):
-        """For the clock."""
-        of = f" of {self.total}" if self.total else ""
-        return f"{self.what}: {self.steps}{of} steps, {self.doing}, {int(seconds)} s"
-
-    def done(self):
-        """The build succeeded: remember it, say how long it took, if that was
-        long enough to matter."""
-        if self.is_whole:
-            self.kept.parent.mkdir(parents=True, exist_ok=True)
-            self.kept.write_text(f"{self.steps}\n", encoding="ascii")
-        seconds = time.monotonic() - self.start
-        if seconds >= 5:
-            print(f"{self.what}: built in {int(seconds)} s", flush=True)
-
-
-def make_logged(what, path, command, log_name):
-    """Run a make that builds in path: say how far it is, log all that it prints,
+def make_logged(what, command, log_name):
+    """Run a make: say how far it is, log all that it prints,
     and show the end of that if it fails."""
-    progress = Progress(what, path)
-    with open(log_name, "w", encoding="utf-8") as log, common.clock(progress.text):
-        failed = common.run(command, lambda line: (log.write(line), progress.step(line)),
-                            env=environment())
+    start, done = time.monotonic(), ["make"]
+
+    def take(line):
+        log.write(line)
+        if common.STEP.match(line):
+            done.append(" ".join(line.split()))
+
+    with open(log_name, "w", encoding="utf-8") as log, common.clock(
+            lambda seconds: f"{what}: {len(done) - 1} steps, {done[-1]}, {int(seconds)} s"):
+        failed = common.run(command, take, env=environment())
     if failed:
         text = Path(log_name).read_text(encoding="utf-8")
         raise BuildError(f"{text[-3000:]}\n{what} failed to build, see {log_name}")
-    progress.done()
+    seconds = time.monotonic() - start
+    if seconds >= 5:
+        print(f"{what}: built in {int(seconds)} s", flush=True)
 
 
 def differing(tree, other):
@@ -358,7 +318,6 @@ def plant_seed(variant):
 
 
 def build(variant):
-    """Build one variant, if need be; returns its output directory."""
     fragments, targets = VARIANTS[variant][2:]
     path = output(variant)
     # two tests that want the same kernel must not build it twice at once
@@ -369,7 +328,7 @@ def build(variant):
         ensure_tree(variant)
         plant_seed(variant)
         configure(variant)
-        make_logged(f"kernel {variant}", path, variant_command(variant, *targets),
+        make_logged(f"kernel {variant}", variant_command(variant, *targets),
                     f"{BUILD}/kernel-{variant}.log")
     return path
 

@@ -144,7 +144,6 @@ def warnings(variant, objects):
 
 
 def compiler(report):
-    """sparse and W=1, against the unpatched kernel."""
     changed, new = touched_objects()
     kernel.ensure_checkout(kernel.BASE, "base")
     before = warnings("base", changed)

@@ -32,42 +32,34 @@ NO_TRACING = {"FTRACE": "n", "FUNCTION_TRACER": "n", "FUNCTION_PROFILER": "n",
               "TRACEPOINTS": "n"}
 NO_DEBUG_FS = {"DEBUG_FS": "n", "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n",
                "BLK_DEV_IO_TRACE": "n"}
-POLICY = {"BLK_PLUG_POLICY": "y"}
 
-# name: (what it is about, options, compiler, arguments of make)
+
+def row(about, cc="gcc", args=(), **options):
+    """The series is on, unless options say otherwise."""
+    return about, {"BLK_PLUG_POLICY": "y", **options}, cc, args
+
+
 ROWS = {
-    "on": ("all of the series, no test", POLICY, "gcc", ()),
-    "off": ("nothing of the series", {
-        "BLK_PLUG_POLICY": "n", "BLK_PLUG_STAT": "n"}, "gcc", ()),
-    "clang": ("clang instead of gcc, with tests",
-              {**POLICY, **TESTS}, "clang-19", ()),
-    "tests": ("tests built in", {**POLICY, **TESTS}, "gcc", ()),
-    "tests-modules": ("tests as modules, where they can be",
-                      {**POLICY, **TESTS, "KUNIT": "m"}, "gcc", ()),
-    "i386": ("32 bit, x86", {**POLICY, **TESTS, "64BIT": "n"}, "gcc",
-             ("ARCH=i386",)),
-    "no-blk-debugfs": ("debugfs, but not the block layer's", {
-        **POLICY, "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n"}, "gcc", ()),
-    "no-debugfs": ("no debugfs", {**POLICY, **NO_TRACING, **NO_DEBUG_FS},
-                   "gcc", ()),
-    "up": ("no SMP", {**POLICY, "SMP": "n", **TESTS}, "gcc", ()),
-    "preempt-full": ("PREEMPT, not switchable", {
-        **POLICY, "PREEMPT": "y", "PREEMPT_DYNAMIC": "n"}, "gcc", ()),
-    "preempt-lazy": ("PREEMPT_LAZY, not switchable", {
-        **POLICY, "PREEMPT_LAZY": "y", "PREEMPT_DYNAMIC": "n"}, "gcc", ()),
-    "preempt-none": ("PREEMPT_NONE: hexagon, 32 bit, no NVMe", {
-        **POLICY, "PREEMPT_NONE": "y", "64BIT": "n", "BLK_DEV_NVME": "n"},
-                     "clang-19", HEXAGON),
-    "no-iosched": ("no I/O scheduler", {
-        **POLICY, "MQ_IOSCHED_DEADLINE": "n", "MQ_IOSCHED_KYBER": "n"},
-                   "gcc", ()),
-    "no-nvme": ("no NVMe", {**POLICY, "BLK_DEV_NVME": "n"}, "gcc", ()),
-    "cgroup": ("cgroups, wbt, integrity", {
-        **POLICY, "CGROUPS": "y", "BLK_CGROUP": "y", "BLK_WBT": "y",
-        "BLK_DEV_INTEGRITY": "y"}, "gcc", ()),
-    "no-tracing": ("no tracepoints", {**POLICY, **NO_TRACING}, "gcc", ()),
-    "no-modules": ("no modules, tests built in",
-                   {**POLICY, "MODULES": "n", **TESTS}, "gcc", ()),
+    "on": row("all of the series, no test"),
+    "off": row("nothing of the series", BLK_PLUG_POLICY="n", BLK_PLUG_STAT="n"),
+    "clang": row("clang instead of gcc, with tests", "clang-19", **TESTS),
+    "tests": row("tests built in", **TESTS),
+    "tests-modules": row("tests as modules, where they can be", **{**TESTS, "KUNIT": "m"}),
+    "i386": row("32 bit, x86", args=["ARCH=i386"], **TESTS, **{"64BIT": "n"}),
+    "no-blk-debugfs": row("debugfs, but not the block layer's", BLK_DEBUG_FS="n",
+                          BLK_PLUG_STAT="n"),
+    "no-debugfs": row("no debugfs", **{**NO_TRACING, **NO_DEBUG_FS}),
+    "up": row("no SMP", SMP="n", **TESTS),
+    "preempt-full": row("PREEMPT, not switchable", PREEMPT="y", PREEMPT_DYNAMIC="n"),
+    "preempt-lazy": row("PREEMPT_LAZY, not switchable", PREEMPT_LAZY="y", PREEMPT_DYNAMIC="n"),
+    "preempt-none": row("PREEMPT_NONE: hexagon, 32 bit, no NVMe", "clang-19", HEXAGON,
+                        PREEMPT_NONE="y", BLK_DEV_NVME="n", **{"64BIT": "n"}),
+    "no-iosched": row("no I/O scheduler", MQ_IOSCHED_DEADLINE="n", MQ_IOSCHED_KYBER="n"),
+    "no-nvme": row("no NVMe", BLK_DEV_NVME="n"),
+    "cgroup": row("cgroups, wbt, integrity", CGROUPS="y", BLK_CGROUP="y", BLK_WBT="y",
+                  BLK_DEV_INTEGRITY="y"),
+    "no-tracing": row("no tracepoints", **NO_TRACING),
+    "no-modules": row("no modules, tests built in", MODULES="n", **TESTS),
 }
 LINKED = ("off", "i386")
 # Of another architecture: they have neither NVMe nor all of the symbols.
@@ -134,7 +126,6 @@ class Row:
 
 
 def run(names, link):
-    """Compile these; results in TAP."""
     report, series = tap.Report(), Series("HEAD")
     rows = [Row(name, series) for name in names]
     for row in rows:
@@ -157,9 +148,8 @@ def parse(args):
     parser.add_argument("--link", action="store_true",
                         help="make vmlinux of " + " and ".join(LINKED))
     args = parser.parse_args(args)
-    for name in args.names:
-        if name not in ROWS:
-            parser.error(f"no configuration '{name}'; there are: {' '.join(ROWS)}")
+    for name in set(args.names).difference(ROWS):
+        parser.error(f"no configuration '{name}'; there are: {' '.join(ROWS)}")
     return args
 
 

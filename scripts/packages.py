@@ -77,8 +77,6 @@ def cloud_config(path):
 
 
 class Flavour:
-    """A configuration of the kernel, and what is built of it."""
-
     def __init__(self, name, form):
         self.config = None if name in FLAVOURS else os.path.abspath(name)
         if self.config and not os.path.isfile(self.config):
@@ -124,21 +122,18 @@ class Flavour:
         kernel.check_config(path, kernel.wanted_options(fragments), [])
 
     def release(self):
-        """Of the kernel, as in uname -r."""
         return self.say("kernelrelease")
 
     def targets(self):
-        """make's, with who makes the package and which version it has."""
         if self.form == "rpm":
             return ["binrpm-pkg", f"RPMOPTS={RPM_OPTIONS}"]
         version = f"{self.say('kernelversion')}+plugpolicy-{revision()}"
         return ["bindeb-pkg", f"KDEB_PKGVERSION={version}", *DEB_OPTIONS]
 
     def build(self):
-        """Build the packages; their paths where they are collected."""
         for old in self.built():
             old.unlink()
-        kernel.make_logged(f"kernel {self.name} ({self.form})", str(self.out),
+        kernel.make_logged(f"kernel {self.name} ({self.form})",
                            self.make(*self.targets()), f"{self.top}.log")
         return [self.keep(path) for path in self.built()]
 
@@ -152,11 +147,9 @@ class Flavour:
         return str(path.replace(where / path.name))
 
     def built(self):
-        """What kbuild has left."""
         return [path for pattern in WANTED[self.form] for path in sorted(self.top.glob(pattern))]
 
     def packages(self):
-        """Configures and builds; the packages' paths."""
         with common.locked(f"{self.top}.lock"):
             self.configure()
             return self.build()
@@ -170,17 +163,16 @@ def lint_errors(text):
 
 
 def lint(packages):
-    """lintian's errors end us; it knows no .rpm. Was it there?"""
+    """lintian's errors end us."""
     if not shutil.which("lintian"):
         print("lintian: not installed, so nothing has checked these packages")
-        return False
+        return
     # not by --suppress-tags: each version refuses tags that it does not know
     errors = lint_errors(kernel.quiet(
         ["lintian", "--fail-on", "none", "--allow-root", *packages], "lintian"))
     if errors:
-        raise kernel.BuildError("lintian:\n" + "\n".join(errors))
+        raise kernel.BuildError("\n".join(["lintian:", *errors]))
     print("lintian: no errors")
-    return True
 
 
 FLAVOUR_HELP = {"default": "lean", "metavar": "lean|cloud|FILE", "help": "small, for virtual "
@@ -191,13 +183,10 @@ def main():
     parser = argparse.ArgumentParser("packages.py", description=__doc__.split("\n", 1)[0])
     parser.add_argument("form", choices=["deb", "rpm"])
     parser.add_argument("--flavour", **FLAVOUR_HELP)
-    parser.add_argument("--tools", action="store_true", help="only the package of the tools")
     args = parser.parse_args()
     with common.program("packages.py", kernel.BuildError, OSError,
                         advice="; run it again to go on"):
-        made = [tools(args.form)]
-        if not args.tools:
-            made += Flavour(args.flavour, args.form).packages()
+        made = [tools(args.form), *Flavour(args.flavour, args.form).packages()]
         if args.form == "deb":
             lint(made)
         for path in made:       # apt takes what has no ./ for a package's name

@@ -39,7 +39,6 @@ def run(variant, name, *files, **how):
 
 
 def run_load():
-    """A disk of its own, and a load."""
     return run("patched", "load")
 
 
@@ -66,14 +65,12 @@ def main():
     parser = argparse.ArgumentParser("roll_test.py", description=__doc__.split("\n\n", 1)[0])
     runs = {"load": (run_load, "patched"), "paths": (run_paths, stick.NAME)}
     parser.add_argument("--only", choices=runs, help="just this one")
-    parser.add_argument("--built", action="store_true", help="with the kernels that are there")
     args = parser.parse_args()
     report = tap.Report()
     for name, (boot, variant) in runs.items():
         if args.only in (None, name):
             with report.must(name, *guest.ERRORS):
-                if not args.built:
-                    kernel.build(variant)
+                kernel.build(variant)
                 report.guest(name, boot())
     report.exit()
 

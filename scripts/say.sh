@@ -2,8 +2,7 @@
 # shellcheck shell=sh
 # How every script here talks. Sourced, never run.
 
-# A caller that has been running for a while passes its own start on.
-START=${PLUG_POLICY_START:-$(date +%s)}
+START=$(date +%s)
 
 say() {
 	printf '%s\n' "$*"

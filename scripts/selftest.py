@@ -78,7 +78,6 @@ def limit(variant):
 
 
 def choose(tests, wanted):
-    """The wanted tests, all if none is named."""
     names = [name if name.endswith(".sh") else name + ".sh" for name in wanted]
     unknown = [name for name in names if name not in tests]
     if unknown:
@@ -102,7 +101,6 @@ def fit(tests, uml, rest=False):
 
 
 def help_text():
-    """All tests, each with what it is for."""
     tests = set(glob.glob(kernel.SELFTESTS + "/*.sh"))
     for path in sorted(tests.difference(kernel.selftest_libraries())):
         yield os.path.basename(path)[:-3]
@@ -111,7 +109,6 @@ def help_text():
 
 
 def settings(variant, out):
-    """Of the guest that the tests need."""
     if variant == kernel.UML:
         return {"out": out, "disks": ()}
     disk = Path(out, "disk.img")
@@ -127,7 +124,6 @@ def programs():
 
 
 def arguments(variant, tests):
-    """Of run_kselftest.sh, which limits the time of each test."""
     return " ".join([*(f"-t block-plug:{test}" for test in tests), f"-o {limit(variant)}"])
 
 
@@ -193,7 +189,6 @@ def by_test(lines):
 
 
 def report_all(report, tests, lines):
-    """All tests."""
     seen, ends = by_test(lines)
     for test in tests:
         said = seen.get(test, [])
@@ -204,7 +199,6 @@ def report_all(report, tests, lines):
 
 
 def shell(variant, out):
-    """A prompt in the guest, with the disk attached."""
     result = guest.run(variant, job="", interactive=True, name="shell",
                        **settings(variant, out))
     if result.status == "fail":
@@ -212,11 +206,8 @@ def shell(variant, out):
 
 
 def choose_kernel(args):
-    """The variant of kernel.py."""
     if args.uml:
         return kernel.UML
-    if args.base:
-        return "base"
     if args.section:
         return kernel.add_stack(args.section)
     return "debug" if args.debug else "patched"
@@ -227,9 +218,6 @@ def main():
     kernels = parser.add_mutually_exclusive_group()
     kernels.add_argument("--debug", action="store_true",
                          help="KASAN, lockdep and DEBUG_ATOMIC_SLEEP")
-    kernels.add_argument("--base", action="store_true",
-                         help="the unpatched kernel: what reproduces a defect "
-                         "must fail")
     kernels.add_argument("--uml", action="store_true",
                          help="in a kernel that is a process of this machine; "
                          "default: the tests that fit it")
@@ -253,8 +241,7 @@ def main():
         kernel.ensure_tree(variant)
         # what is refused is refused before a build
         tests = [] if args.shell else choose(
-            install(kernel.TREE if args.base else
-                    kernel.VARIANTS[variant][0], out), args.tests)
+            install(kernel.VARIANTS[variant][0], out), args.tests)
         if (args.uml or args.not_uml) and not args.tests:
             tests = fit(tests, args.uml, args.rest)
         if variant == kernel.UML or args.section:

@@ -187,8 +187,8 @@ def build(commit, what):
         if not os.path.isdir(where):
             kernel.ensure_checkout(TREE, source)
             configure()
-            kernel.make_logged(f"kernel native {what}", f"{TREE}/{OUT}",
-                               make("linux"), f"{kernel.BUILD}/kernel-native.log")
+            kernel.make_logged(f"kernel native {what}", make("linux"),
+                               f"{kernel.BUILD}/kernel-native.log")
             keep(os.path.basename(where))
         os.utime(where)
     return sorted(glob.glob(where + "/native.*"))

@@ -5,11 +5,9 @@
  *	knob_fuzz SEED SECONDS [goes:]DISK...
  *
  * Each write is predicted: what is documented is taken, anything else refused.
- * Each read must have the file's form. The files of a disk that goes may also
- * give ENOENT, ENODEV, or, in debugfs, EIO. Kselftests, which are alone, see
- * that a value is the one written, the kernel's watchdogs that each task comes
- * back.
- *
+ * Each read must have the file's form. The files of a disk that goes may give
+ * ENOENT, ENODEV, or, in debugfs, EIO. Kselftests, which are alone, see that a
+ * value is the one written, the kernel's watchdogs that each task comes back.
  * Says "did KEY N" and "found TEXT". Exit: 0, 1 if something was found, 2 usage
  */
 #include <errno.h>
@@ -31,26 +29,25 @@ enum { MAX_FOUND = 3, MAX_TEXT = 1 << 20 };
 #define UINT	"^[+]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\n?$"
 #define TO_32	"([1-9]|[12][0-9]|3[0-2])"
 
-/* In a path, %s is a disk, %.5s its controller, %d a hardware queue. */
+/* In a path, %s is a disk, %.5s its controller, %d a hardware queue. Base 10 is
+ * sysfs, which looks at a page of a write; debugfs looks at 34 bytes. */
 static struct kind {
 	const char *path, *takes, *says;
 	unsigned long long most;	/* number that it takes, of a base */
-	int base, looks_at;		/* so many bytes of a write */
-	int wrong;			/* error of a refusal */
+	int base, wrong;		/* error of a refusal */
 	regex_t is_taken, is_said;
 } kinds[] = {
 	{ "/sys/block/%s/queue/plug_policy", "^(" MODES ")\n?$",
-	  "^[^][]*\\[(" MODES ")\\][^][]*\n$", 0, 10, 4096, EINVAL },
+	  "^[^][]*\\[(" MODES ")\\][^][]*\n$", 0, 10, EINVAL },
 	{ "/sys/block/%s/queue/nomerges", "^[+]?[0-9]+\n?$", "^[0-2]\n$",
-	  0xffffffff, 10, 4096, EINVAL },
-	{ BLOCK "plug_stats_enabled", UINT, "^[01]\n$", 1, 0, 34, EINVAL },
-	{ BLOCK "hctx%d/plug_adaptive", UINT, "^(group " TO_32 "\npinned [01]\n"
-	  "from " TO_32 "\ntrial (0|" TO_32 ")\n([a-z_]+ [0-9]+\n)*)?$",
-	  32, 0, 34, EINVAL },
+	  0xffffffff, 10, EINVAL },
+	{ BLOCK "plug_stats_enabled", UINT, "^[01]\n$", 1, 0, EINVAL },
+	{ BLOCK "hctx%d/plug_adaptive", UINT, "^(group " TO_32 "\npinned [01]\nfrom "
+	  TO_32 "\ntrial (0|" TO_32 ")\n([a-z_]+ [0-9]+\n)*)?$", 32, 0, EINVAL },
 	/* these two can only be read */
-	{ BLOCK "hctx%d/plug_stats", "^only read$", "^([^ ]+ [0-9]+\n)*$", 1, 0, 34, EPERM },
+	{ BLOCK "hctx%d/plug_stats", "^only read$", "^([^ ]+ [0-9]+\n)*$", 1, 0, EPERM },
 	{ "/sys/kernel/debug/nvme_plug/%.5s/doorbells", "^only read$",
-	  "^(queue [0-9]+ doorbells [0-9]+ commands [0-9]+\n)*$", 1, 0, 34, EINVAL },
+	  "^(queue [0-9]+ doorbells [0-9]+ commands [0-9]+\n)*$", 1, 0, EINVAL },
 };
 enum { POLICY, NOMERGES, STATS_ENABLED, ADAPTIVE, NR_KINDS = 6 };
 
@@ -61,7 +58,6 @@ static char text[MAX_TEXT + 256], said[1 << 16]; /* written, read */
 
 #define found(fmt, ...)							\
 	(faults++ < MAX_FOUND ? printf("found %s: " fmt "\n", __VA_ARGS__) : 0)
-
 #define rnd(below) (random() % (below))
 
 /* Most often what is taken, or just not; then perhaps changed. */
@@ -71,10 +67,8 @@ static size_t make_text(int kind)
 		"%u", "%u\n", "+%u", "00%u", "0x%x", "0%o", "-%u", "%u ", " %u",
 		"%u.5", "%u,", "++%u", "%u\n\n", "%u999999999",
 		"always", "never\n", "seq-small", "adaptive\n", "always\n", "adaptive" };
-	size_t size =
-		sprintf(text,
-			form[kind == POLICY && rnd(8) ? 14 + rnd(6) :
-							rnd(rnd(2) ? 4 : 14)],
+	size_t size = sprintf(text, form[kind == POLICY && rnd(8) ?
+			14 + rnd(6) : rnd(rnd(2) ? 4 : 14)],
 			rnd(rnd(8) ? kinds[kind].most % 40 + 3 : 1u << 31));
 	size_t at = rnd(size + 1), more = rnd(64);
 
@@ -85,17 +79,15 @@ static size_t make_text(int kind)
 		text[at] = rnd(2) ? rnd(256) : "\0 \n\t_-[]Aa0\r"[rnd(12)];
 		return size + (at == size);
 	case 3 ... 4: /* anything, alone or behind it */
-		at = rnd(2) * size;
-		for (size = at; size < at + more; size++)
-			text[size] = rnd(256);
+		for (size *= rnd(2); more; more--)
+			text[size++] = rnd(256);
 		return size;
 	case 5: /* few of the largest, which take as long as 1000 others */
 		more = more ? (1u << (5 + rnd(12))) - rnd(3) : MAX_TEXT;
 		memset(text + size, "a0 \n\0"[rnd(5)], more);
 		return more;
-	default:
-		return size;
 	}
+	return size;
 }
 
 /* Whether an answer is no more than that the disk has gone */
@@ -109,8 +101,8 @@ static bool is_gone(const struct knob *knob, ssize_t got)
 static void read_knob(struct knob *knob, int fd)
 {
 	bool all = rnd(2);
-	ssize_t got = all ? pread(fd, said, sizeof(said) - 1, 0) :
-		pread(fd, said, rnd(100), rnd(1 << rnd(20)));
+	ssize_t got = pread(fd, said, all ? sizeof(said) - 1 : rnd(100),
+			    all ? 0 : rnd(1 << rnd(20)));
 
 	reads++;
 	if (is_gone(knob, got))
@@ -124,15 +116,15 @@ static void read_knob(struct knob *knob, int fd)
 static void write_knob(struct knob *knob, int fd)
 {
 	const struct kind *kind = &kinds[knob->kind];
-	size_t size = make_text(knob->kind), most = kind->looks_at;
+	size_t size = make_text(knob->kind), most = kind->base ? 4096 : 34;
 	ssize_t got = write(fd, text, size);
-	int error = got < 0 ? errno : 0, wrong;
+	int error = got < 0 ? errno : 0, wrong = kind->wrong;
 	char seen[4096 + 1] = "";
 
 	memcpy(seen, text, size < most ? size : most);
-	wrong = !regexec(&kind->is_taken, seen, 0, NULL, 0) &&
-		strtoull(seen, NULL, kind->base) <= kind->most ?
-		0 : kind->wrong;
+	if (!regexec(&kind->is_taken, seen, 0, NULL, 0) &&
+	    strtoull(seen, NULL, kind->base) <= kind->most)
+		wrong = 0;
 	writes++;
 	if (is_gone(knob, got) || !size) /* which sysfs is not even asked */
 		return;
@@ -143,7 +135,7 @@ static void write_knob(struct knob *knob, int fd)
 		found("'%.40s' (%zu bytes): %s, expected: %s", knob->path, text,
 		      size, strerror(error), strerror(wrong));
 	else if (!error &&
-		 (size_t)got != (most == 4096 && size > most ? most : size))
+		 (size_t)got != (kind->base && size > most ? most : size))
 		found("takes %zd of %zu bytes", knob->path, got, size);
 }
 
@@ -175,13 +167,13 @@ static void add_disk(const char *disk)
 
 	for (int i = 0; i < NR_KINDS * HCTXS && nr_knobs < MAX_KNOBS; i++) {
 		struct knob *knob = &knobs[nr_knobs];
+		const char *path = kinds[i / HCTXS].path;
 
 		*knob = (struct knob){ .kind = i / HCTXS, .goes = goes };
-		sprintf(knob->path, kinds[knob->kind].path, disk + 5 * goes,
-			i % HCTXS);
+		sprintf(knob->path, path, disk + 5 * goes, i % HCTXS);
 		/* a queue more or less depends on the number of CPUs */
 		nr_knobs += (goes || !access(knob->path, F_OK)) &&
-			(i % HCTXS == 0 || strstr(kinds[knob->kind].path, "%d"));
+			(i % HCTXS == 0 || strstr(path, "%d"));
 	}
 }
 
@@ -189,10 +181,9 @@ int main(int argc, char **argv)
 {
 	int i, status, rc = 0;
 
-	for (i = 0; i < NR_KINDS; i++)
-		rc |= regcomp(&kinds[i].is_taken, kinds[i].takes,
-			      REG_EXTENDED) |
-		      regcomp(&kinds[i].is_said, kinds[i].says, REG_EXTENDED);
+	for (struct kind *one = kinds; one < kinds + NR_KINDS; one++)
+		rc |= regcomp(&one->is_taken, one->takes, REG_EXTENDED) |
+		      regcomp(&one->is_said, one->says, REG_EXTENDED);
 	for (i = 3; i < argc; i++)
 		add_disk(argv[i]);
 	if (rc || !nr_knobs || nice(10) < 0)

@@ -44,9 +44,8 @@ def added(found, base):
 
     A header speaks once per file that includes it, and that may be one more.
     """
-    return ["%s: %s" % key for key, count in sorted(found.items())
-            if count > base.get(key, 0)
-            and not (key[0].endswith(".h") and key in base)]
+    return [": ".join(key) for key, count in sorted(found.items())
+            if count > base.get(key, 0) and not (key[0].endswith(".h") and key in base)]
 
 
 def checkpatch(tree, what, *args):
@@ -63,4 +62,4 @@ def kernel_doc(tree, names, cwd):
         return ""
     text, code = kernel.run([os.path.join(tree, "scripts/kernel-doc"), "-none",
                              "-Wall", *names], "kernel-doc", cwd=cwd)
-    return text.strip() or ("exit %d" % code if code else "")
+    return text.strip() or (f"exit {code}" if code else "")

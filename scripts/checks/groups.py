@@ -18,7 +18,6 @@ Group = collections.namedtuple(
 
 
 def module(name, *args):
-    """Command line of a program of ours."""
     return [sys.executable, "-m", name, *args]
 
 
@@ -61,8 +60,6 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("host-tools", 60, "kernel", ".", "unit tests of the Python programs",
      # without what the first fetches, what Prometheus takes is skipped
      ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
-    ("plugtrace", 5, None, "tools/block/plugtrace*", "does plugtrace-perf start?",
-     module("scripts.checks.plugtrace_starts", "--host")),
     ("selftests-uml", 60, "tree", KERNEL + GUEST + SUITE,
      "the kselftests that a guest does not show better, in a process",
      module("scripts.selftest", "--uml", "--rest")),
@@ -117,7 +114,6 @@ OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_learns",
 
 
 def of_other(name, seconds, *more, **changed):
-    """A group, for the other kernel."""
     group = GROUPS[name]
     return group._replace(
         seconds=seconds, about=f"{group.about}, Linux {OTHER}",
@@ -163,7 +159,6 @@ READ = {
 
 
 def preparation(group):
-    """The commands that a group needs."""
     names = list(PREPARE)
     return names[:names.index(group.needs) + 1] if group.needs else []
 

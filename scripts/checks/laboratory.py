@@ -7,7 +7,6 @@ be tested to the nanosecond, and once with two CPUs on the unpatched kernel,
 which must take the module as well. plugbench runs as on a real machine, on the
 NVMe disk that QEMU emulates.
 """
-import argparse
 import functools
 import glob
 import os
@@ -16,7 +15,7 @@ import sys
 from pathlib import Path
 
 from lab.qemu import guest
-from scripts import kernel
+from scripts import common, kernel
 from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "laboratory")
@@ -28,7 +27,6 @@ NO_SOURCE = re.compile(r"/(tests?|idlelib|tkinter|turtledemo|ensurepip|venv|"
                        r"dist-packages|config-[^/]*)/")
 NO_OBJECT = re.compile(r"/((_ssl|_hashlib|_sqlite3|_tkinter|readline|_dbm|_gdbm|"
                        r"nis)\.|_curses|_codecs_|_test|[^/]*xx)[^/]*$")
-BENCH = os.path.join(kernel.ROOT, "lab/bench")
 TOOLS = os.path.join(kernel.ROOT, "tools/block")
 
 
@@ -44,21 +42,17 @@ def python_files():
         [PYTHON, "-c", "import os, sys, sysconfig as s; print("
          "os.path.realpath(sys.executable), s.get_path('stdlib'), "
          "s.get_config_var('DESTSHARED'))"], PYTHON).split()
-    sources = [path for path in glob.glob(library + "/**/*.py", recursive=True)
-               if not (NO_SOURCE.search(path[len(library):])
-                       or os.path.islink(path))]
-    objects = [path for path in glob.glob(extensions + "/*.so")
-               if not NO_OBJECT.search(path)]
+    sources = [path for path in glob.glob(f"{library}/**/*.py", recursive=True)
+               if not (NO_SOURCE.search(path[len(library):]) or os.path.islink(path))]
+    objects = [path for path in glob.glob(f"{extensions}/*.so") if not NO_OBJECT.search(path)]
     # Not at its own path, too: for the library it knows where it was built for.
-    return [program + ":/bin/python3"] + ["%s:%s" % (path, path) for path in (
-        *sources, *objects, *guest.libraries(program, *objects)[0])]
+    return [f"{program}:/bin/python3", *(f"{path}:{path}" for path in (
+        *sources, *objects, *guest.libraries(program, *objects)[0]))]
 
 
 def plugbench_files(_variant):
-    return (*python_files(), *guest.into(
-        "", os.path.join(BENCH, "plugbench_guest.py"),
-        *(os.path.join(TOOLS, name) for name in (
-            "plugbench", "plugtools"))))
+    return (*python_files(), *guest.into("", f"{kernel.ROOT}/lab/bench/plugbench_guest.py",
+                                         f"{TOOLS}/plugbench", f"{TOOLS}/plugtools"))
 
 
 def disk():
@@ -78,8 +72,6 @@ RUNS = {
     "plugbench": ("patched", "python3 /plugbench_guest.py >&3", plugbench_files,
                   {"accel": "tcg", "smp": 2}),
 }
-DEBUG_RUNS = {"model, debug kernel": ("debug", "sh /test.sh >&3", model_files,
-                                      TWO_CPUS)}
 
 
 def boot_one(name, variant, command, files, how):
@@ -90,16 +82,13 @@ def boot_one(name, variant, command, files, how):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--debug", action="store_true",
-                        help="the model on the kernel with KASAN and lockdep")
-    runs = DEBUG_RUNS if parser.parse_args().debug else RUNS
+    common.no_arguments(__doc__)
     report = tap.Report()
     with report.must("guests with the model", *guest.ERRORS):
-        for variant in dict.fromkeys(run[0] for run in runs.values()):
+        for variant in dict.fromkeys(run[0] for run in RUNS.values()):
             kernel.build(variant)
         found = guest.together({name: functools.partial(boot_one, name, *run)
-                                for name, run in runs.items()})
+                                for name, run in RUNS.items()})
     for name, result in found.items():
         report.guest(name, result)
     report.exit()

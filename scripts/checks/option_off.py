@@ -10,23 +10,19 @@ the same code.  Those mend what they touch whatever the options are, so the
 unpatched kernel's objects differ.
 """
 import filecmp
-import os
 import re
 import subprocess
 import tempfile
+from pathlib import Path
 
 from scripts import common, kernel
 from scripts.checks import tap
 
 
 def objects(top, directory):
-    """Objects below a directory, relative to top."""
-    for path, _, names in os.walk(os.path.join(top, directory)):
-        for name in names:
-            full = os.path.join(path, name)
-            # built-in.a lists the others; .o of tests exist in neither
-            if name.endswith(".o") and not os.path.islink(full):
-                yield os.path.relpath(full, top)
+    # built-in.a lists the others; .o of tests exist in neither
+    return {path.relative_to(top) for path in Path(top, directory).rglob("*.o")
+            if not path.is_symlink()}
 
 
 def printed(*command):
@@ -66,22 +62,19 @@ def same(ours, theirs):
     if filecmp.cmp(ours, theirs, shallow=False):
         return True
     with tempfile.TemporaryDirectory() as top:
-        stripped = [os.path.join(top, name) for name in ("ours", "theirs")]
+        stripped = [f"{top}/{name}" for name in ("ours", "theirs")]
         for source, target in zip((ours, theirs), stripped):
             kernel.quiet(["objcopy", "--strip-unneeded", source, target], "objcopy")
-        return (filecmp.cmp(*stripped, shallow=False)
-                or differ_in_order(*stripped))
+        return filecmp.cmp(*stripped, shallow=False) or differ_in_order(*stripped)
 
 
 def compare(report, directory, off, base):
-    ours = set(objects(off, directory))
-    theirs = set(objects(base, directory))
-    differing = sorted(ours ^ theirs) + sorted(
-        name for name in ours & theirs
-        if not same(os.path.join(off, name), os.path.join(base, name)))
+    ours, theirs = (objects(top, directory) for top in (off, base))
+    differing = [*sorted(ours ^ theirs), *(name for name in sorted(ours & theirs)
+                                           if not same(Path(off, name), Path(base, name)))]
     report.check(ours and not differing,
-                 "option off: %d objects of %s as with 'batching' alone"
-                 % (len(ours), directory), "\n".join(differing))
+                 f"option off: {len(ours)} objects of {directory} as with 'batching' alone",
+                 "\n".join(map(str, differing)))
 
 
 def main():

@@ -4,21 +4,18 @@
 
 In a guest, known loads on an NVMe disk must give known figures, and the
 doorbells, which it infers, must be those that the emulated controller saw. Its
-kernel is unpatched, unless asked for otherwise.
+kernel is unpatched.
 """
-import argparse
 import json
 import os
 import re
 import shutil
-import subprocess
-
 
 from lab.qemu import guest
-from scripts import kernel
+from scripts import common, kernel
 from scripts.checks import tap
 
-OUT = os.path.join(kernel.BUILD, "plugtrace")
+KERNEL = "base-trace"
 PERF = os.path.join(kernel.ROOT, "tools/block/plugtrace-perf")
 # load: (arguments of plug_load, figures). In "mixed" reads and writes have
 # hardware queues of their own, in "long" a plug asks for 32 tags only.
@@ -36,9 +33,6 @@ LOADS = {
     "long": ("-s 128 -c 128 -d 128 -n 12800", {
         "batched_tags": 3200, "single_tags": 9600, "doorbells": 400}),
 }
-# What is different with the series.
-PATCHED = {"batches": {"batched_tags": 6200}, "mixed": {"doorbells": 200},
-           "long": {"batched_tags": 12700, "single_tags": 100}}
 
 JOB = r"""%s
 /plugtrace-perf --json 600 >/tmp/out &
@@ -58,24 +52,13 @@ mark {0}.end
 """
 
 
-def report_host(report):
-    """What needs no guest."""
-    report.check(shutil.which("perf"), "perf is installed",
-                 "as root: apt-get install linux-perf")
-    for args in ("0", "-x", "true", "5 -- true", "--", "1 2"):
-        done = subprocess.run([PERF, *args.split()], capture_output=True,
-                              text=True, check=False)
-        report.check(done.returncode == 2 and done.stderr.startswith(
-            "plugtrace-perf: "), "plugtrace-perf %s is refused" % args)
-
-
-def run(variant):
+def run():
     """The guest's boot.Result; perf has the libraries that the loader would
     give it."""
     perf = shutil.which("perf")
     found, _ = guest.libraries(perf)
     return guest.run(
-        variant, os.path.join(OUT, variant), JOB % "".join(
+        KERNEL, os.path.join(kernel.BUILD, "plugtrace"), JOB % "".join(
             RUN.format(load, args) for load, (args, _) in LOADS.items()),
         files=(f"{PERF}:/plugtrace-perf", f"{perf}:/bin/perf",
                *(f"{path}:{path}" for path in found)), name="trace", mem=1536, timeout=900,
@@ -86,30 +69,26 @@ def report_run(report, name, text, expected, doorbells):
     """One load; a timer may cut a few submissions in two."""
     lines = [line for line in text.splitlines() if line.startswith("{")]
     seen = json.loads(lines[0]) if lines else {}
-    report.check("\nexit 0" in text and not seen.get("lost"),
-                 name + ": exit 0, nothing lost", text)
+    report.check("\nexit 0" in text and not seen.get("lost"), f"{name}: exit 0, nothing lost", text)
     for figure, number in expected.items():
         got = seen.get(figure, 0)
         report.check(abs(got - number) <= (4 + number / 100 if number else 0),
-                     "%s: %s %d" % (name, figure, got), "not %d" % number)
-    report.check(seen.get("gain") and seen.get("why"), name + ": it says "
-                 "whether the load would gain", text)
+                     f"{name}: {figure} {got}", f"not {number}")
+    report.check(seen.get("gain") and seen.get("why"),
+                 f"{name}: it says whether the load would gain", text)
     got = seen.get("doorbells", 0) + seen.get("single_doorbells", 0)
-    report.check(got == doorbells > 0, "%s: the controller saw %d doorbells"
-                 % (name, doorbells), "inferred: %d" % got)
+    report.check(got == doorbells > 0, f"{name}: the controller saw {doorbells} doorbells",
+                 f"inferred: {got}")
 
 
-def report_guest(report, variant):
+def report_guest(report):
     """Each load, and the probes that must be gone."""
-    result = run(variant)
-    if not report.check(result.status == "pass", "guest", "%s; see %s" % (
-            result.reason, result.log)):
+    result = run()
+    if not report.check(result.status == "pass", "guest", f"{result.reason}; see {result.log}"):
         return
     parts = re.split(r"^begin (.*)\n", "\n".join(result.lines), flags=re.M)
     runs = dict(zip(parts[1::2], parts[2::2]))
     for load, (_, expected) in LOADS.items():
-        if variant == "trace":
-            expected = {**expected, **PATCHED.get(load, {})}
         rings = result.between(load + ".begin", load + ".end").values()
         report_run(report, load, runs.get(load, ""), expected, sum(rings))
     report.check("killed, 1 line of JSON, 0 probes left" in parts[-1],
@@ -117,20 +96,11 @@ def report_guest(report, variant):
 
 
 def main():
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
-    parser.add_argument("--host", action="store_true",
-                        help="only what needs no guest")
-    parser.add_argument("--patched", action="store_true",
-                        help="on the patched kernel")
-    args = parser.parse_args()
-    variant = "trace" if args.patched else "base-trace"
+    common.no_arguments(__doc__)
     report = tap.Report()
-    report_host(report)
-    if shutil.which("perf") and not args.host:
-        with report.must("guest", *guest.ERRORS):
-            kernel.build(variant)
-            report_guest(report, variant)
+    with report.must("guest", *guest.ERRORS):
+        kernel.build(KERNEL)
+        report_guest(report)
     report.exit()
 
 

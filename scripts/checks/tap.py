@@ -15,11 +15,10 @@ class Report:
     def __init__(self):
         self.number = 0
         self.failed = 0
-        self.said = []
         self.say("TAP version 13")
 
-    def say(self, line):
-        self.said.append(line)
+    @staticmethod
+    def say(line):
         print(line, flush=True)
 
     def _line(self, good, name, rest=""):
@@ -102,9 +101,8 @@ def document(lines):
         if match:
             number += 1
             name, status = parse(line)
-            found.append("%sok %d %s%s" % (
-                "not " * (status == "fail"), number, name,
-                " " + match[4].strip() if match[4] else ""))
+            found.append(f"{'not ' * (status == 'fail')}ok {number} {name}"
+                         + (f" {match[4].strip()}" if match[4] else ""))
         elif line and not FRAME.match(line):
             found.append(line if line.startswith("#") else "# " + line)
-    return "\n".join(["KTAP version 1", "1..%d" % number, *found, ""])
+    return "\n".join(["KTAP version 1", f"1..{number}", *found, ""])

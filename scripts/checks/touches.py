@@ -11,7 +11,6 @@ import collections
 import fnmatch
 import functools
 import hashlib
-import json
 import os
 import platform
 import re
@@ -19,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts import kernel
+from scripts import common, kernel
 
 ROOT = Path(kernel.ROOT)
 # A variable of the environment, as Python and the shell ask for it.
@@ -120,7 +119,6 @@ def text_of(path):
 
 @functools.cache
 def named(path):
-    """The files that a program names."""
     text = text_of(path)
     if path.endswith(".py") or re.match(r"#!.*python", text):
         return set(named_in_python(text, os.path.dirname(path)))
@@ -174,9 +172,7 @@ class Touches:
                 for path in self.files()}
         variables = {name: os.environ.get(name) for path in self.programs
                      for name in VARIABLE.findall(text_of(path))}
-        return hashlib.sha256(json.dumps(
-            [sums, variables, machine(), more], sort_keys=True).encode()
-                              ).hexdigest()[:32]
+        return common.digest(sums, variables, machine(), more)
 
 
 @functools.cache

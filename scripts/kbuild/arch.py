@@ -43,19 +43,16 @@ def root():
 
 
 def gcc():
-    """The compiler of programs for guests, with its first arguments."""
     return [f"{CROSS}gcc", f"--sysroot={root()}"] if IS_ARM64 else ["gcc"]
 
 
 def find(name, path=None):
-    """A program's file for guests; None if there is none."""
     if IS_ARM64:
         path = ":".join(f"{root()}/{part}" for part in PATHS)
     return shutil.which(name, path=path)
 
 
 def in_guest(path):
-    """Where a guest has one of these files."""
     return path.removeprefix(ROOT) if IS_ARM64 else path
 
 

@@ -2,8 +2,6 @@
 """A configuration that is only compiled, in an output directory of its own:
 what each_commit.py builds at every commit, and matrix.py at the last.
 """
-import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -58,26 +56,23 @@ class Series:
             "diff", self.base, self.tip, "--", path))
 
 
-def digest(*parts):
-    """A name for what these parts say."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
 def fragment(options):
-    """The text of {name: value}, names without CONFIG_."""
     return "".join(f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
                    for name, value in options.items())
 
 
+def kconfigs(changed):
+    return [path for path in changed
+            if Path(path).name.startswith("Kconfig") and not path.startswith("tools/")]
+
+
 def own_options(changed, diff):
     """The options that the series adds. diff(path): what it does to a file"""
-    return sorted(name for path in changed
-                  if Path(path).name.startswith("Kconfig") and not path.startswith("tools/")
+    return sorted(name for path in kconfigs(changed)
                   for name in re.findall(r"^\+config (\w+)$", diff(path), re.M))
 
 
 def own_objects(changed):
-    """What the series changes outside of DIRECTORIES, as objects."""
     return sorted(f"{path[:-1]}o" for path in changed
                   if path.endswith(".c") and not path.startswith(("tools/", *DIRECTORIES)))
 
@@ -101,12 +96,10 @@ class Config:
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + text
 
     def make(self, *args):
-        """Run make here: (what it says, exit status)."""
         return kernel.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
                                               compiler=self.cc), self.what)
 
     def must(self, *args):
-        """The same, for what must not fail."""
         text, code = self.make(*args)
         if code:
             raise kernel.BuildError(f"make {' '.join(args)} failed:\n{text[-2000:]}")
@@ -118,7 +111,7 @@ class Config:
         """
         texts = [(self.tree / name).read_text(encoding="utf-8") for name in kconfigs
                  if (self.tree / name).exists()]
-        key = digest(self.text, self.version, texts)
+        key = common.digest(self.text, self.version, texts)
         stamp = self.path / ".configs"
         if kernel.is_stamped(stamp, key):
             return
@@ -133,7 +126,7 @@ class Config:
 
     def merge(self):
         """.config: tinyconfig, which is the same at all commits, and ours."""
-        merged = self.path / f".merged-{digest(self.text)}"
+        merged = self.path / f".merged-{common.digest(self.text)}"
         config = self.path / ".config"
         if not merged.exists():
             self.path.mkdir(parents=True, exist_ok=True)
@@ -162,7 +155,6 @@ class Config:
             for suffix in (".c", ".S"))]
 
     def wipe(self):
-        """Have all of it compiled again."""
         for path in self.built():
             path.unlink()
 

@@ -8,7 +8,6 @@ the end of each section.
 """
 
 import argparse
-import os
 import signal
 import sys
 
@@ -21,30 +20,23 @@ from scripts.series.refresh import cmd_refresh
 from scripts.series.tree import cmd_tree
 
 
+VERBS = {
+    "tree": (cmd_tree, f"make {shown(env.TREE)} of the series; $KSRC: a kernel tree of your own, "
+             "only read"),
+    "refresh": (cmd_refresh, f"bring commits made in {shown(env.TREE)} back"),
+    "export": (cmd_export, "write the mails, a directory per section; $FROM: who sends them"),
+    "verify": (cmd_verify, "compare git am of the mails with the tree"),
+    "onto": (cmd_onto, "try the mails on another kernel tree, which is only read"),
+}
+
+
 def arguments(argv):
     parser = argparse.ArgumentParser("series.py", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-
-    def command(name, run, text):
+    for name, (run, text) in VERBS.items():
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
-        return sub
-
-    out = dict(metavar="DIR", default=env.OUTPUT, help="where the mails lie (default: %(default)s)")
-    command("tree", cmd_tree, f"make {shown(env.TREE)} of the series").add_argument(
-        "--ksrc", metavar="DIR", default=os.environ.get("KSRC"),
-        help="a kernel tree of your own, only read (default: $KSRC)")
-    command("refresh", cmd_refresh, f"bring commits made in {shown(env.TREE)} back")
-    export = command("export", cmd_export, "write the mails, a directory per section")
-    export.add_argument("--from", dest="sender", metavar="'NAME <MAIL>'",
-                        default=os.environ.get("FROM"),
-                        help="who sends them (default: $FROM, else a placeholder)")
-    export.add_argument("--out", **out)
-    command("verify", cmd_verify, "compare git am of the mails with the tree"
-            ).add_argument("--out", **out)
-    onto = command("onto", cmd_onto, "try the mails on another kernel tree, which is only read")
-    onto.add_argument("onto", metavar="DIR")
-    onto.add_argument("--out", **out)
+    commands.choices["onto"].add_argument("onto", metavar="DIR")
     return parser.parse_args(argv)
 
 

@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 
 from .env import BUILD, ROOT, remove, shown, step
+from .files import write_file
 from .git import ident_env, new_repository, split_ident
-from .mail import check_output, check_signatures
+from .mail import check_signatures
 
 TESTS = ROOT / "patches/blktests"
 
@@ -40,12 +41,6 @@ def load(checkout):
         numbers[where] = numbers.get(where, last_number(where, checkout)) + 1
         mails.append(Mail(name, f"tests/{where}/{numbers[where]:03d}", True))
     return mails
-
-
-def write(path, text, mode=0o644):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(mode)
 
 
 def parts(name):
@@ -96,13 +91,13 @@ requires() {{
 def add_files(top, mail):
     """The files of a mail, as blktests has them."""
     if not mail.is_test:
-        write(top / mail.path, parts(mail.name)[2])
+        write_file(top / mail.path, parts(mail.name)[2].encode())
         return
-    write(top / mail.path, test_text(mail), 0o755)
-    write(top / f"{mail.path}.out", "\n".join(
+    write_file(top / mail.path, test_text(mail).encode(), "100755")
+    write_file(top / f"{mail.path}.out", "\n".join(
         [f"Running {mail.path[len('tests/'):]}",
          *(line for line in parts(mail.name)[3].splitlines() if not line.startswith("#")),
-         "Test complete", ""]))
+         "Test complete", ""]).encode())
 
 
 def commit_all(git, text, parent, ident):
@@ -128,7 +123,6 @@ def format_mails(top, mails, ident, out):
 def export(mails, out, ident):
     """Writes the mails; returns those to be applied."""
     split_ident(ident)
-    check_output(out)
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="blktests-") as tmp:
         new = Path(tmp) / "mails"
         format_mails(Path(tmp) / "tree", mails, ident, new)

@@ -5,11 +5,10 @@ Commits are made on an index of our own, so that neither the work tree nor its
 build outputs notice before all of them exist.
 """
 
-import hashlib
 import json
 import re
 
-from scripts.common import write_json
+from scripts.common import digest, write_json
 from . import env
 from .files import Entry, rejected
 from .git import Failure, GitError
@@ -31,10 +30,6 @@ class Cache:
     def put(self, key, commit):
         self.known[key] = commit
         write_json(str(self.file), dict(list(self.known.items())[-self.LIMIT:]))
-
-
-def digest(*parts):
-    return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()
 
 
 # --- entries to commits ------------------------------------------------------

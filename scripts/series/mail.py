@@ -2,6 +2,7 @@
 """export: the series as mails, a directory and an mbox per section; verify: back
 again, each section on as little as its cover says that it needs."""
 
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -13,13 +14,6 @@ from .files import hash_files, load_series
 from .git import (AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository,
                   split_ident)
 from .tree import BASE_REF, MADE, made_series, open_tree
-
-
-def check_output(out):
-    """Only what an export left is ever replaced."""
-    for path in out.rglob("*") if out.exists() else ():
-        if not path.is_dir() and path.suffix not in (".patch", ".mbox"):
-            raise Failure(f"{out} holds {path.name}, which is no export; choose another --out")
 
 
 def signed(commit_id, ident, git, parent):
@@ -43,37 +37,23 @@ def cover(section):
 RFC = "[RFC] "
 
 
-def pristine():
-    """What a cover says of a section that needs no other one"""
-    return f"Linux {env.BASE}"
-
-
-def each_alone():
-    """What a cover says of one whose mails need not even each other"""
-    return f"{pristine()}, each mail alone"
-
-
-def applies_on(section):
-    """What the cover of a section says that it is applied on."""
+def applies_on(section, sections):
+    """(the sections that this one is applied on, as its cover says; do its mails not even
+    need each other?)"""
+    pristine = f"Linux {env.BASE}"
+    alone = f"{pristine}, each mail alone"
     found = re.findall(r"^Applies on: (.*)$", cover(section), re.M)
     if len(found) != 1:
         raise Failure(f"{section}.cover: wanted is one line 'Applies on: <section>, ...', "
-                      f"'Applies on: {pristine()}' or 'Applies on: {each_alone()}'")
-    return found[0]
-
-
-def needs(section, sections):
-    """The sections that this one is applied on."""
-    said = applies_on(section)
-    if said in (pristine(), each_alone()):
-        return []
-    names = [name.strip() for name in said.split(",")]
-    earlier = sections[:sections.index(section)]
-    unknown = [name for name in names if name not in earlier]
-    if unknown:
-        raise Failure(f"{section}.cover: applies on '{unknown[0]}', which is no earlier section; "
-                      f"there are: {', '.join(earlier)}")
-    return [name for name in earlier if name in names]
+                      f"'Applies on: {pristine}' or 'Applies on: {alone}'")
+    if found[0] in (pristine, alone):
+        return [], found[0] == alone
+    names, earlier = found[0].split(", "), sections[:sections.index(section)]
+    for name in names:
+        if name not in earlier:
+            raise Failure(f"{section}.cover: applies on '{name}', which is no earlier section; "
+                          f"there are: {', '.join(earlier)}")
+    return [name for name in earlier if name in names], False
 
 
 def format_section(git, section, start, ident, out):
@@ -98,7 +78,7 @@ def check_signatures(out):
 def export_sections(git, series, commits, ident, out):
     tip, sections = git.ref(BASE_REF), list(series.sections)
     for section in sections:
-        needs(section, sections)  # complains of a cover that does not say
+        applies_on(section, sections)  # complains of a cover that does not say
         start = tip
         for entry, commit in zip(series.entries, commits):
             tip = signed(commit, ident, git, tip) if entry.section == section else tip
@@ -117,10 +97,9 @@ def current_commits(git):
     return series, commits
 
 
-def cmd_export(args):
-    git, out, ident = open_tree(), Path(args.out).resolve(), args.sender or AUTHOR
+def cmd_export(_args):
+    git, out, ident = open_tree(), env.OUTPUT, os.environ.get("FROM") or AUTHOR
     split_ident(ident)
-    check_output(out)
     series, commits = current_commits(git)
     new = out.with_name(out.name + ".new")
     remove(new)
@@ -172,10 +151,10 @@ def stacks(out, sections):
     """[(what, mails)]: each section on what its cover says."""
     found = []
     for section in sections:
-        below = needs(section, sections)
+        below, each_alone = applies_on(section, sections)
         box = mails_of(out, section)
         found.append((section, [mail for name in below for mail in mails_of(out, name)] + box))
-        if applies_on(section) == each_alone():
+        if each_alone:
             found += [(f"{section}/{mail.name} alone", [mail]) for mail in box]
     return found
 
@@ -219,8 +198,8 @@ def publish_stack(git, section, files, paths):
     git("update-ref", f"{STACKS}{section}", commit)
 
 
-def cmd_verify(args):
-    git, out = open_tree(), Path(args.out).resolve()
+def cmd_verify(_args):
+    git, out = open_tree(), env.OUTPUT
     tip, sections = git.ref(MADE), used_sections(git)
     paths = git.changed(BASE_REF, tip)
     for ref in git.refs(STACKS):
@@ -250,7 +229,7 @@ def cmd_verify(args):
 
 def cmd_onto(args):
     """Says which stacks another tree takes; the failures are the result."""
-    git, out, onto = open_tree(), Path(args.out).resolve(), Path(args.onto).resolve()
+    git, out, onto = open_tree(), env.OUTPUT, Path(args.onto).resolve()
     _, full = kernel_version(onto)
     bad = 0
     with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="onto-") as tmp:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """build/linux-$KVER: made of the kernel source and the series, and kept up."""
 
+import os
 import re
 import subprocess
 import tempfile
@@ -239,8 +240,8 @@ def make(source):
     return make(find_source(None))
 
 
-def cmd_tree(args):
-    source, series = make(find_source(args.ksrc))
+def cmd_tree(_args):
+    source, series = make(find_source(os.environ.get("KSRC")))
     left = unlisted()
     if left:
         say(f"note: in no entry of the series: {', '.join(left[:4])}"

@@ -6,7 +6,6 @@ It boots on PCs with UEFI, without Secure Boot. The first of its partitions is
 for the firmware: the kernel and the initramfs. The second is for people, since
 some systems hide the first: what to do, how to choose in advance, the reports.
 """
-import argparse
 import hashlib
 import os
 import shutil
@@ -30,10 +29,6 @@ IMAGE = OUT / "plug-policy.img"
 kernel.VARIANTS.setdefault(NAME, (
     kernel.TREE, "o-stick", [kernel.CONFIG, f"{HERE}/stick.config"], ["bzImage"]))
 
-# What must be installed to build the image: {program: Debian's package}
-PROGRAMS = {"busybox": "busybox-static", "fio": "fio", "perf": "linux-perf",
-            "zstd": "zstd", "sfdisk": "fdisk", "mkfs.vfat": "dosfstools",
-            "fsck.vfat": "dosfstools", "mcopy": "mtools", "mmd": "mtools"}
 EMPTY = ["dev", "mnt", "proc", "sys", "tmp"]
 SECTOR = 512
 MIB = 1 << 20
@@ -57,7 +52,7 @@ def program(name):
     """Where a program is that the stick, or its build, needs."""
     found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if not found:
-        raise StickError(f"{name} is not installed (Debian: apt install {PROGRAMS[name]})")
+        raise StickError(f"{name} is not installed; as root: sh scripts/setup.sh stick")
     return found
 
 
@@ -161,8 +156,6 @@ def write_image(path, initrd, number, digest):
 
 def build(path):
     """Kernel, initramfs, image; the image appears when it is whole."""
-    for name in PROGRAMS:
-        program(name)
     kernel.build(NAME)
     path.parent.mkdir(parents=True, exist_ok=True)
     with common.clock(lambda seconds: f"stick: packing, {int(seconds)} s"), \
@@ -177,18 +170,12 @@ def build(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        "stick.image", description=__doc__,
-        epilog="INSTALL.md says how to write the image to a stick, what it will not touch, and "
-        "where to send the report.", formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--image", default=IMAGE, metavar="FILE", type=Path,
-                        help="where it goes [build/stick/plug-policy.img]")
-    path = parser.parse_args().image.absolute()
+    common.no_arguments(__doc__)
     with common.program("stick.image", kernel.BuildError, OSError,
                         advice="; nothing is left behind"):
         with common.locked(f"{kernel.BUILD}/.lock-stick-image"):
-            build(path)
-        print(f"{os.path.relpath(path)}: {path.stat().st_size // 1000000} MB; INSTALL.md says "
+            build(IMAGE)
+        print(f"{os.path.relpath(IMAGE)}: {IMAGE.stat().st_size // 1000000} MB; INSTALL.md says "
               "how to write it to a stick")
 
 

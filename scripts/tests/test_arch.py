@@ -53,33 +53,28 @@ def with_arch(monkeypatch):
     return of
 
 
-def test_kbuild_of_arm64(of):
-    """Its own output, logs, compiler; its fragment is the last."""
-    arm64, _ = of("arm64")
+def test_arm64(of):
+    """Its own output, logs, compiler, packages; its fragment is the last."""
+    arm64, packages = of("arm64")
+    own = {"ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=ccache aarch64-linux-gnu-gcc"}
     assert arm64.image("patched").endswith("/o-kernel-arm64/arch/arm64/boot/Image")
-    assert {"ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=ccache aarch64-linux-gnu-gcc",
-            "O=o-kernel-arm64"} <= set(arm64.variant_command("patched"))
+    assert own | {"O=o-kernel-arm64"} <= set(arm64.variant_command("patched"))
     assert arm64.fragments_of("patched")[-1].endswith("/arm64.config")
     assert arm64.BUILD.endswith("/arm64")
     assert "CC=ccache clang-19" in arm64.variant_command("kcsan")
+    flavour = packages.Flavour("lean", "deb")
+    assert own <= set(flavour.make("x")) and "/arm64/deb/" in str(flavour.out)
+    assert packages.CLOUD.endswith("config.arm64_none_cloud-arm64.xz")
+    assert all(map(os.path.exists, packages.LEAN))
 
 
-def test_kbuild_of_x86_64(of):
+def test_x86_64(of):
     """As it was before there was ARCH; kbuild must not see it."""
-    x86_64, _ = of("x86_64")
+    x86_64, packages = of("x86_64")
     assert "ARCH" not in x86_64.environment()
     assert x86_64.image("patched").endswith("/o-kernel/arch/x86/boot/bzImage")
     assert "ARCH" not in "".join(x86_64.variant_command("patched"))
-
-
-def test_packages_of_arm64(of):
-    """Their compiler, a directory and configurations of their own."""
-    (_, x86_64), (_, arm64) = of("x86_64"), of("arm64")
-    flavour = arm64.Flavour("lean", "deb")
-    assert {"ARCH=arm64", "CC=ccache aarch64-linux-gnu-gcc"} <= set(flavour.make("x"))
-    assert "/arm64/deb/" in str(flavour.out)
-    assert arm64.CLOUD.endswith("config.arm64_none_cloud-arm64.xz")
-    assert all(os.path.exists(path) for path in (*x86_64.LEAN, *arm64.LEAN))
+    assert all(map(os.path.exists, packages.LEAN))
 
 
 def test_a_process_is_the_hosts(of):

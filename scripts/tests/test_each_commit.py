@@ -47,13 +47,6 @@ def test_added(text, base, added):
     assert c_style.added(c_style.findings(text), base) == added
 
 
-@pytest.mark.parametrize("line, expected", [
-    ("b.c:1:2-3: WARNING: x at line 12", "b.c: WARNING: x at line N"),
-    ("Warning: b.c:33 no 'p' of 2", "Warning: b.c no 'p' of 2")])
-def test_without_numbers(line, expected):
-    assert each_commit.without_numbers(line) == expected
-
-
 def test_run():
     """Text of both streams, and the status."""
     assert kernel.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
@@ -73,32 +66,18 @@ def test_interrupted(tmp_path):
 
 # --- configs.py -----------------------------------------------------------------
 
-def test_undefined_symbols():
-    """Only what none of the objects defines."""
+def test_what_configurations_are_made_of():
+    """Symbols that none of the objects defines; options of Kconfig files, and C outside
+    of the directories, without tools/; a fragment as merge_config.sh reads it."""
     assert configs.parse_nm(
         "/o/a.o:0000000000000000 T here\n/o/a.o:         U there\n"
         "/o/a.o:         U nowhere\n/o/b.o:0000000000000010 t there\n",
         "/o") == ({"nowhere": "a.o"}, {"here", "there"})
-
-
-def test_own_options():
-    """Those of Kconfig files, without tools/."""
-    diff = "+config A\n config B\n-config C\n+\tconfig D\n"
     assert configs.own_options(
         ["block/Kconfig.plug", "tools/x/Kconfig", "block/x.c"],
-        lambda path: diff if path.startswith("block") else "+config Z\n") == ["A"]
-
-
-def test_own_objects():
-    """C outside the directories and outside tools/."""
-    assert configs.own_objects(
-        ["fs/aio.c", "block/x.c", "lib/a.h", "tools/b.c"]) == ["fs/aio.o"]
-
-
-def test_fragment():
-    """As merge_config.sh reads it."""
-    assert configs.fragment({"A": "n", "B": "m"}) == (
-        "# CONFIG_A is not set\nCONFIG_B=m\n")
+        {"block/Kconfig.plug": "+config A\n config B\n-config C\n+\tconfig D\n"}.get) == ["A"]
+    assert configs.own_objects(["fs/aio.c", "block/x.c", "lib/a.h", "tools/b.c"]) == ["fs/aio.o"]
+    assert configs.fragment({"A": "n", "B": "m"}) == "# CONFIG_A is not set\nCONFIG_B=m\n"
 
 
 # --- each_commit.py ---------------------------------------------------------------
@@ -108,11 +87,11 @@ SERIES = SimpleNamespace(
     files={"block/a.c": "M", "block/new.c": "A", "tools/b.c": "A", "Documentation/c.rst": "A"})
 
 
-@pytest.fixture(name="rows")
+@pytest.fixture(name="rows", autouse=True)
 def listed(tmp_path, monkeypatch):
     """What git ls-tree lists."""
     rows = ["100644 blob 1\tblock", "100644 blob 2\tDocumentation"]
-    monkeypatch.setattr(each_commit, "PROVEN", str(tmp_path / "proven.json"))
+    monkeypatch.setattr(each_commit, "PROVEN", tmp_path / "proven.json")
     monkeypatch.setattr(each_commit, "git", lambda *args: "\n".join(rows))
     return rows
 
@@ -127,33 +106,25 @@ def finds(what):
 
 
 @pytest.fixture(name="run")
-def runner(rows, capsys):
+def runner(capsys):
     """(exit status, what is said) of one check, or of no one."""
     def run(*checks, fresh=False):
         with pytest.raises(SystemExit) as end:
             each_commit.run(SERIES, [("one", "doc", "key", finds(what)) for what in checks], fresh)
         return end.value.code, capsys.readouterr().out
-    del rows
     return run
 
 
 def test_passed_is_remembered(run):
-    """By the next run, too, unless that wants to know it anew."""
-    assert run([])[0] == 0
-    code, said = run(AssertionError())
-    assert code == 0 and "ok 1 doc, passed earlier: one" in said
-    assert run(["bad"], fresh=True)[0] == 1
-
-
-def test_failed_is_not_remembered(run):
-    """Neither for what was found, nor for what could not be asked."""
+    """By the next run, too, unless that wants to know it anew; but not what failed, or
+    could not be asked."""
     code, said = run(["bad"])
     assert code == 1 and "# bad\nnot ok 1 doc, 0 s: one" in said
     assert "# no make\nnot ok" in run(kernel.BuildError("no make"))[1]
     assert run([])[0] == 0
-
-
-def test_nothing_to_check(run):
+    code, said = run(AssertionError())
+    assert code == 0 and "ok 1 doc, passed earlier: one" in said
+    assert run(["bad"], fresh=True)[0] == 1
     assert "ok 1 each-commit # SKIP" in run()[1]
 
 
@@ -177,17 +148,16 @@ def test_key(rows):
     assert keys()[0] != build
 
 
-def test_plan(rows, monkeypatch):
+def test_plan(monkeypatch):
     """gcc builds each commit, clang the last of a section; of a change, what
     changed, and nothing of the last commit alone."""
-    del rows
     compilers = {name: SimpleNamespace(cc=cc, text="", version="", find=print)
                  for name, (cc, _) in each_commit.CONFIGS.items()}
     monkeypatch.setattr(each_commit, "Compiler", lambda name, _: compilers[name])
     monkeypatch.setattr(each_commit, "changed_commits", lambda *_: ["one"])
     assert [one[:2] for one in each_commit.plan(SERIES, None)] == [
         ("one", "on-gcc"), ("one", "off-gcc"), ("two", "on-gcc"), ("two", "off-gcc"),
-        ("two", "on-clang"), ("two", "off-clang"), ("two", "doc"), ("two", "cocci"),
+        ("two", "on-clang"), ("two", "off-clang"), ("two", "doc"),
         ("two", "html")]
     assert [one[:2] for one in each_commit.plan(SERIES, ["html"])] == [("two", "html")]
     assert [one[:2] for one in each_commit.plan(SERIES, None, "since")] == [
@@ -228,13 +198,12 @@ def test_changed_commits(tmp_path, monkeypatch, files, commits):
         touches.files.cache_clear()
 
 
-def test_beyond_base(monkeypatch):
+def test_doc(monkeypatch):
     """Only what the base's files do not say as often, and of C alone."""
-    said = {"block/a.c block/new.c": ["a.c:3: x", "a.c:4: x", "a.c:5: y"],
-            "block/a.c": ["a.c:9: x"]}
+    said = {"block/a.c block/new.c": "a.c:3 x\na.c:4 x\na.c:5 y", "block/a.c": "a.c:9 x"}
     monkeypatch.setattr(kernel, "ensure_checkout", lambda tree, sha: sha)
-    assert each_commit.beyond_base(lambda names: said[" ".join(names)], SERIES) == [
-        "a.c: x", "a.c: y"]
+    monkeypatch.setattr(c_style, "kernel_doc", lambda _, names, __: said[" ".join(names)])
+    assert each_commit.doc(SERIES) == ["a.c x", "a.c y"]
 
 
 # --- matrix.py --------------------------------------------------------------------

@@ -1,46 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """What kernel.py says while it builds."""
-from pathlib import Path
-
 import pytest
 
-from scripts import kernel
-
-MAKE = ["make: Entering directory\n", "  CC      block/a.o\n", "  LD      vmlinux.o\n"]
+from scripts import common, kernel
 
 
-@pytest.fixture(name="build")
-def make_build(tmp_path, monkeypatch):
-    """A build of a configuration, in a directory that has these files besides
-    those that configuring leaves"""
-    monkeypatch.setattr(kernel, "CACHE", str(tmp_path / "cache"))
-
-    def build(number, config, *files):
-        top = tmp_path / str(number)
-        for name in ("include/generated/autoconf.h", *files):
-            Path(top / name).parent.mkdir(parents=True, exist_ok=True)
-            (top / name).touch()
-        (top / ".config").write_text(config)
-        progress = kernel.Progress("kernel x", str(top))
-        for line in MAKE:
-            progress.step(line)
-        return progress
-    return build
-
-
-def test_what_nobody_knows_is_not_said(build):
-    assert build(1, "A=y").text(7.9) == "kernel x: 2 steps, LD vmlinux.o, 7 s"
-
-
-def test_the_same_configuration_takes_as_many_steps(build):
-    build(1, "A=y").done()
-    assert build(2, "A=y").text(7) == "kernel x: 2 of 2 steps, LD vmlinux.o, 7 s"
-    assert "of" not in build(3, "B=y").text(7)
-
-
-def test_a_build_that_goes_on_knows_nothing(build):
-    """And leaves no number that would be too small."""
-    build(1, "A=y", "include/generated/bounds.h").done()
-    assert "of" not in build(2, "A=y").text(7)
-    build(3, "A=y").done()
-    assert "of" not in build(4, "A=y", "include/generated/bounds.h").text(7)
+def test_a_build_says_how_far_it_is(tmp_path, monkeypatch, capsys):
+    """All is logged; of what fails the end is shown."""
+    monkeypatch.setattr(common, "SECONDS", 0.3)
+    make = "echo make: Entering; echo '  CC      a.o'; echo '  LD      x'; sleep 0.5; exit "
+    kernel.make_logged("kernel x", ["sh", "-c", f"{make}0"], tmp_path / "log")
+    assert capsys.readouterr().out == "kernel x: 2 steps, LD x, 0 s\n"
+    with pytest.raises(kernel.BuildError, match="LD      x\n\nkernel x failed to build, see /"):
+        kernel.make_logged("kernel x", ["sh", "-c", f"{make}1"], tmp_path / "log")
+    assert (tmp_path / "log").read_text().startswith("make: Entering\n")

@@ -13,7 +13,6 @@ TOOLS = Path(packages.TOOLS)
 
 
 def options(text):
-    """The long options that a text names."""
     return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
 
 
@@ -40,13 +39,10 @@ def test_lintian():
                                            *ours])) == ours
 
 
-def test_flavour_of_a_file(tmp_path):
-    file = tmp_path / "x_My.config"
-    file.touch()
-    assert packages.Flavour(str(file), "deb").local == "-plug-policy-x-my.config"
-
-
-def test_unknown_flavour():
+def test_flavours(tmp_path):
+    """A file gives its name; what is none is refused."""
+    (tmp_path / "x_My.config").touch()
+    assert packages.Flavour(f"{tmp_path}/x_My.config", "deb").local == "-plug-policy-x-my.config"
     with pytest.raises(kernel.BuildError, match="accepted are lean and cloud"):
         packages.Flavour("fat", "deb")
 

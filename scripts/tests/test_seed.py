@@ -14,7 +14,6 @@ out/%.o: %.c
 
 
 def make(tree):
-    """The objects that a make built."""
     (tree / "made").unlink(missing_ok=True)
     subprocess.run(["make", "-s", "-C", tree], check=True)
     return (tree / "made").read_text().split() if (tree / "made").exists() else []
@@ -23,14 +22,12 @@ def make(tree):
 @pytest.fixture(name="trees")
 def two_trees(tmp_path):
     """Two trees of two files, of which one differs; the first is built."""
-    found = []
-    for name, text in (("there", "as there"), ("there-too", "as here")):
-        tree = tmp_path / name
+    found = [tmp_path / "there", tmp_path / "there-too"]
+    for tree, text in zip(found, ("as there", "as here")):
         tree.mkdir()
         for file, said in (("Makefile", MAKEFILE), ("a.c", "same"), ("b.c", text)):
             (tree / file).write_text(said)
-        found.append(tree)
-        if name == "there":
+        if tree == found[0]:
             make(tree)
             # as it is in fact: the second tree is younger than the first build
             time.sleep(0.01)
@@ -41,21 +38,15 @@ def plant(there, here, differing=("b.c", "not-here.c")):
     seed.plant(str(there), str(here), ("out", "out"), differing)
 
 
-def test_only_what_differs_is_built(trees):
-    """The rest is copied, although the sources are younger."""
-    plant(*trees)
-    here = trees[1]
-    assert make(here) == ["out/b.o"]
-    assert [(here / "out" / name).read_text() for name in ("a.o", "b.o")] == ["same", "as here"]
-    assert make(here) == []
-
-
-def test_without_it_all_is_built(trees):
-    assert make(trees[1]) == ["out/a.o", "out/b.o"]
-
-
-def test_a_difference_not_told_is_lost(trees):
-    plant(*trees, ())
+@pytest.mark.parametrize("differing, built", [
+    (None, ["out/a.o", "out/b.o"]), (("b.c", "not-here.c"), ["out/b.o"]), ((), [])])
+def test_what_is_built(trees, differing, built):
+    """Without a seed all; else only what differs, though all sources are younger. A
+    difference that is not told is lost."""
+    if differing is not None:
+        plant(*trees, differing)
+    assert make(trees[1]) == built
+    assert (trees[1] / "out/a.o").read_text() == "same"
     assert make(trees[1]) == []
 
 

@@ -11,19 +11,12 @@ from scripts.checks import tap
 
 
 def test_all_say_what_they_are_for():
-    """A name, and a paragraph below it."""
+    """A name, and a paragraph below it, whose lines are joined."""
     names, texts = (list(selftest.help_text())[start::2] for start in (0, 1))
-    assert "knob_values" in names
     assert not [name for name in names if "lib" in name.split("_")]
     assert not [text for text in texts if "(it does not say)" in text]
-
-
-def test_paragraph():
-    """Its lines are joined, and what follows is left out."""
-    one, long = (common.description(f"{kernel.SELFTESTS}/{name}.sh")
-                 for name in ("unused_requests", "knob_values"))
-    assert one == "rq_qos policies are told of requests that carried an I/O only."
-    assert long.endswith("to hold them in, has no such file.")
+    assert "knob_values" in names and common.description(
+        f"{kernel.SELFTESTS}/knob_values.sh").endswith("to hold them in, has no such file.")
 
 
 def test_all_run():
@@ -47,8 +40,8 @@ SAID = {"base": {"a": ["# count 32 of 0 to 3: singles", "not ok 1 one", "ok 2 tw
 
 def test_rows():
     """What is not as expected has a star, what is not there a dash."""
-    assert list(audit.rows(SAID)) == [("a", "one", "singles", "0-3", "32*", "1 "),
-                                      ("a", "one", "batches", "5", "-", "5 ")]
+    assert list(audit.rows(SAID)) == [("a", "one", "singles", "0-3", "32*", "1"),
+                                      ("a", "one", "batches", "5", "-", "5")]
     assert audit.failed(SAID["base"]) == {"a": ["one"]}
     assert audit.failed(SAID["patched"]) == {"a": []}
 

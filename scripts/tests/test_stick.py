@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from plugtools.bench.plan import run_seconds
+
 from scripts import kernel
 from scripts.stick import boot
 from scripts.stick.booted import bench, disks, report, run, talk
@@ -89,26 +91,20 @@ def test_protects_all(machine):
     assert machine.measured == ["nvme0n1"] and not machine.left
 
 
-def test_leaves_alone(machine):
-    """It refuses, or forgets, or its partition refuses; and is not asked again."""
+def test_leaves_alone(machine, its):
+    """It refuses, or forgets, or its partition refuses; and is not asked again. One that
+    was protected, and no longer is, is not measured."""
     for number in range(4):
         machine.disk(f"nvme{number}n1", **{f"nvme{number}n1p1": "root"})
     machine.refuses, machine.forgets = {"nvme1n1", "nvme3n1p1"}, {"nvme2n1"}
     machine.protect()
     machine.refuses, machine.forgets = set(), set()
     machine.protect()
-    assert machine.measured == ["nvme0n1"]
-    assert machine.left == dict.fromkeys(["nvme1n1", "nvme2n1", "nvme3n1"],
-                                         "cannot be set read-only")
-
-
-def test_asks_again(machine, its):
-    """A disk that was protected, and no longer is, is not measured."""
-    machine.disk("nvme0n1")
-    machine.protect()
+    left = dict.fromkeys(["nvme1n1", "nvme2n1", "nvme3n1"], "cannot be set read-only")
+    assert machine.measured == ["nvme0n1"] and machine.left == left
     machine.read_only.clear()
     bench.Bench(its, "short").measure("nvme0n1")
-    assert machine.left == {"nvme0n1": "is no longer read-only"} and not machine.measured
+    assert machine.left == {**left, "nvme0n1": "is no longer read-only"} and not machine.measured
 
 
 def test_finds_stick(machine):
@@ -127,24 +123,19 @@ def test_finds_stick(machine):
     assert not machine.settled(machine.root / "mnt")
 
 
-def test_refuses_other_stick(machine):
-    """One that has the name, but is another after all."""
+@pytest.mark.parametrize("number, options", [
+    (2, ["ro"]),                    # another after all
+    (1, ["ro", "remount,rw"])])     # one that cannot be written
+def test_refuses_a_stick_of_that_name(machine, monkeypatch, number, options):
     machine.disk("sda", sda2="plug_policy-1")
-    machine.write("content/sda2/plug-policy.id", "plug_policy-2\n")
-    assert not machine.settled(machine.root / "mnt")
-    assert not (machine.root / "mnt/plug-policy.id").exists() and not machine.stick
-    assert machine.read_only == {"sda", "sda2"} and ("sda", False) not in machine.calls
-    assert machine.mounts == [f"ro,{disks.OPTIONS}"], "another stick was writable"
-
-
-def test_protects_a_stick_that_cannot_be_written(machine, monkeypatch):
-    machine.disk("sda", sda2="plug_policy-1")
-    machine.write("content/sda2/plug-policy.id", "plug_policy-1\n")
+    machine.write("content/sda2/plug-policy.id", f"plug_policy-{number}\n")
     monkeypatch.setattr(disks, "run", lambda *args: machine.run(*args) and not any(
         "remount" in arg for arg in args))
     assert not machine.settled(machine.root / "mnt")
-    assert ("sda2", False) in machine.calls
-    assert machine.read_only == {"sda", "sda2"} and not machine.stick
+    assert not (machine.root / "mnt/plug-policy.id").exists() and not machine.stick
+    assert machine.mounts == [f"{one},{disks.OPTIONS}" for one in options]
+    assert machine.read_only == {"sda", "sda2"}
+    assert (("sda2", False) in machine.calls) == (number == 1)
 
 
 # --- talk --------------------------------------------------------------------
@@ -190,16 +181,10 @@ def test_removes_serials(machine, its):
         machine.write(f"sys/class/{name}", text)
     machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\nABCDEF12-345 ABCDEF12\n")
     its.new_run()
+    its.new_run()       # which has a directory of its own
     its.save("a", "none")
-    assert (machine.root / "mnt/run-1/a").read_text() == (
+    assert (machine.root / "mnt/run-2/a").read_text() == (
         "x(removed)y 100 Default string\n(removed) (removed)\n")
-
-
-def test_keeps_reports(machine, its):
-    """Each run has a directory of its own."""
-    its.new_run()
-    its.new_run()
-    assert sorted(os.listdir(machine.root / "mnt")) == ["run-1", "run-2"]
 
 
 def test_checks_settings(machine, its):
@@ -225,33 +210,40 @@ def test_a_run_that_fails_is_reported(machine, its, monkeypatch):
 
 # --- what is measured ----------------------------------------------------------
 
-@pytest.mark.parametrize("number, form", [(1, (3, 2)), (2, (3, 2)), (3, (2, 2)), (9, (2, 1))])
-def test_fits_ten_minutes(number, form):
-    """The short run, for up to two disks and the one in memory."""
-    assert bench.short_form(number) == form
+@pytest.mark.parametrize("number", range(9))
+def test_fits_ten_minutes(number):
+    """The short run, for two disks and the one in memory; 3 minutes more for each above"""
+    rounds, seconds, workloads = bench.choose("short", number)
+    runs = rounds * len(boot.POLICIES) * len(workloads.split(","))
+    minutes = runs * run_seconds(seconds, True) / 60
+    assert (1 + number) * minutes < 10 + 3.3 * max(0, number - 2)
 
 
-def test_ends_what_hangs(machine, its):
-    """A command that takes too long is ended; of others the code is told."""
+def test_ends_what_hangs(machine, its, monkeypatch):
+    """A command that is mute is ended, however long it spoke; of others the code is
+    told."""
     its.new_run()
+    monkeypatch.setattr(bench, "MUTE", 0.6)
     tried, log = bench.Bench(its, "full"), its.out / "nvme0n1.txt"
-    assert tried.within(0.3, ["sleep", "60"], log) is None
-    assert tried.within(20, ["sh", "-c", "echo said; exit 7"], log) == 7
+    assert tried.run(["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.3; done; sleep 60"],
+                     log) is None
+    assert log.read_text() == "1\n2\n3\n"
+    assert tried.run(["sh", "-c", "echo said; exit 7"], log) == 7
     assert log.read_text() == "said\n" and its.consoles.log[-1] == "said"
-    tried.note_end("nvme0n1", 7, 20)
-    tried.note_end("nvme0n1", None, 20)
+    tried.note_end("nvme0n1", 7)
+    tried.note_end("nvme0n1", None)
     machine.write("sys/block/nvme0n1/stat", "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
-    tried.note_end("nvme0n1", 0, 20)
-    tried.note_end("null", 0, 20)
+    tried.note_end("nvme0n1", 0)
+    tried.note_end("null", 0)
     assert its.failed == [
-        "nvme0n1: plugbench ended with 7: said", "nvme0n1: not done after 20 seconds",
+        "nvme0n1: plugbench ended with 7: said", "nvme0n1: ended, as it said nothing for 0.6 s",
         "nvme0n1: the kernel counts 8 sectors written"]
 
 
 FAKE = """import sys
 if "/dev/nvme1n1" in sys.argv:
     sys.exit("plugbench: is in use")
-print("  policies:  always, never\\n  15 runs, 1 min")
+print("  policies:  always, never\\n  2 rounds of 1\\n  15 runs, some 1 min")
 """
 
 
@@ -268,12 +260,12 @@ def test_plan(machine, its, monkeypatch):
         sys.executable, str(machine.root / "plugbench"), *whole(*args)[2:]])
     tried.plan()
     tried.show_plan()
-    assert tried.names == ["null", "nvme0n1"] and tried.total == 2 * bench.runs_take(15, 2)
+    assert tried.plans == dict.fromkeys(["null", "nvme0n1"], "15 runs, some 1 min")
     assert machine.left == {"nvme1n1": "plugbench: is in use"}
     said = "\n".join(its.consoles.log)
-    for line in ("  nvme0n1: MODEL, firmware , 0.0 GB\n", "Left alone: nvme1n1: plugbench: is",
-                 "Policies: always, never\n", "Rounds: 2; of a measurement: 2 s; altogether "
-                 "some 4 min.\nThe report goes to run-1 on the stick."):
+    for line in ("  nvme0n1: MODEL, firmware , 0.0 GB: 15 runs, some 1 min\n",
+                 "Left alone: nvme1n1: plugbench: is", "Policies:  always, never\n2 rounds of 1\n",
+                 "with perf: 15 runs, some 1 min\n", "The report goes to run-1 on the stick."):
         assert line in said, said
 
 

@@ -1,59 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run measures, how long it takes, and plugbench under a deadline."""
+"""What a run measures, as plugbench plans it, and plugbench as long as it speaks."""
 import contextlib
 import re
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 from .disks import read
 
 # What the short run measures of those that plugbench knows.
 SHORT = "rand4k-s32,seq4k-s32,rand4k-qd4"
-SHORT_RUNS = 15                 # in a round: three workloads, five policies
-SHORT_SECONDS = 600
+MUTE = 900                      # s without a line: of a run, which may take 99 s, it has one
 LONG_ENOUGH = 30                # to put settings back, on SIGTERM
 
 PLAN = """
 Read, and only read, since the kernel now refuses writes:
 {disks}
-Also: a disk in memory (null_blk), with perf.
+Also: a disk in memory (null_blk), with perf: {null}
 {about}
-Rounds: {rounds}; of a measurement: {seconds} s; altogether some {minutes} min.
 The report goes to {where} on the stick. Then the machine is switched off.
 
 It starts in 10 seconds. To stop it, press Enter."""
 
 
-def runs_take(runs, seconds):
-    """With what plugbench spends beside them on a run, to warm up, to count and to
-    start fio"""
-    return runs * (seconds * 10 + 44) // 10
-
-
-def short_form(disks):
-    """(rounds, seconds), as many as fit into the ten minutes"""
-    forms = [(3, 2), (2, 2), (2, 1)]
-    return next((form for form in forms
-                 if runs_take(SHORT_RUNS * form[0] * disks, form[1]) <= SHORT_SECONDS), forms[-1])
+def choose(form, disks):
+    """(rounds, seconds of a measurement, workloads). The short run fits ten minutes
+    for two disks."""
+    return (3 if disks < 2 else 2, 2, SHORT) if form == "short" else (5, 5, "")
 
 
 class Bench:
     """The null disk and the disks that may be measured.
 
-    names: of those that can be; total: seconds that they take
+    plans: {one that can be: how many runs that takes, and how long}
     """
 
     def __init__(self, report, form):
         settings, _ = report.settings()
         self.report, self.disks, self.consoles = report, report.disks, report.consoles
-        short = form == "short"
-        rounds, seconds = short_form(1 + len(self.disks.measured)) if short else (5, 5)
-        self.rounds = int(settings.get("ROUNDS", rounds))
-        self.seconds = int(settings.get("SECONDS", seconds))
-        self.workloads = settings.get("WORKLOADS", SHORT if short else "")
-        self.names, self.total, self.about = [], 0, ""
+        self.rounds, self.seconds, self.workloads = (
+            settings.get(name, value) for name, value in zip(
+                ("ROUNDS", "SECONDS", "WORKLOADS"), choose(form, len(self.disks.measured))))
+        self.plans, self.about = {}, ""
 
     def plugbench(self, name, *args):
         return [sys.executable, "/stick/plugbench", "--verbose", "--runtime", str(self.seconds),
@@ -63,16 +53,14 @@ class Bench:
                 *args, "--null" if name == "null" else f"/dev/{name}"]
 
     def plan(self):
-        """Asks plugbench how many runs it needs; who cannot be measured is told."""
+        """Asks plugbench what there is to do; who cannot be measured is told."""
         for name in ["null", *self.disks.measured]:
             done = subprocess.run(self.plugbench(name, "--dry-run"), check=False, text=True,
                                   capture_output=True)
-            runs = re.search(r"^  (\d+) runs, ", done.stdout, re.M)
+            runs = re.search(r"^  (\d+ runs, .*)", done.stdout, re.M)
             why = [line for line in done.stderr.splitlines() if line][-1:] or ["no plan"]
             if not done.returncode and runs:
-                self.names.append(name)
-                self.total += runs_take(int(runs[1]), self.seconds)
-                self.about = done.stdout
+                self.plans[name], self.about = runs[1], done.stdout
             elif name == "null":
                 self.report.fail(f"null_blk: {why[0]}")
             else:
@@ -80,15 +68,14 @@ class Bench:
 
     def show_plan(self):
         """Before anything of it is done"""
-        disks = [f"  {self.report.describe_disk(disk)}" for disk in self.disks.measured]
-        disks = disks or ["  no NVMe disk"]
+        disks = [f"  {self.report.describe_disk(disk)}: {self.plans[disk]}"
+                 for disk in self.disks.measured] or ["  no NVMe disk"]
         disks += [f"Left alone: {disk}: {why}" for disk, why in self.disks.left.items()]
-        about = [f"{what.capitalize()}: {text}" for what, text in re.findall(
-            r"^  (policies|workload): *(.*)", self.about, re.M)]
+        about = [f"{what.capitalize()}{text}" for what, text in re.findall(
+            r"^  (policies|workload|\d+ rounds)(.*)", self.about, re.M)]
         self.consoles.say(PLAN.format(
-            disks="\n".join(disks), about="\n".join(about), rounds=self.rounds,
-            seconds=self.seconds, minutes=(self.total + 59) // 60,
-            where=self.report.where.name))
+            disks="\n".join(disks), null=self.plans.get("null", "cannot be measured"),
+            about="\n".join(about), where=self.report.where.name))
 
     def measure(self, name):
         """null or a disk; what fails is noted, and the next one has its turn."""
@@ -96,40 +83,43 @@ class Bench:
             self.disks.leave_alone(name, "is no longer read-only")
             return
         self.consoles.say(f"== {name}")
-        limit = self.total * 2 + 600
-        status = self.within(limit, self.plugbench(name), self.report.out / f"{name}.txt")
-        self.note_end(name, status, limit)
+        status = self.run(self.plugbench(name), self.report.out / f"{name}.txt")
+        self.note_end(name, status)
         self.report.save(f"{name}.txt", f"{name}.json", "dmesg.txt")
 
-    def within(self, seconds, command, path):
-        """The exit code of a command whose output is shown and kept; None if it had
-        to be ended. One that hangs in the kernel is left behind."""
+    def run(self, command, path):
+        """The exit code of a command whose output is shown and kept; None if it was
+        ended, as it said nothing. One that hangs in the kernel is left behind."""
         with open(path, "w", encoding="utf-8", errors="replace") as kept:
             child = subprocess.Popen(  # pylint: disable=consider-using-with
                 command, text=True, errors="replace", stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            heard = [time.monotonic()]
 
             def show():
                 for line in child.stdout:
+                    heard.append(time.monotonic())
                     kept.write(line)
                     kept.flush()
                     self.consoles.say(line.rstrip("\n"))
 
             shown = threading.Thread(target=show, daemon=True)
             shown.start()
-            for number, wait in ((None, seconds), (signal.SIGTERM, LONG_ENOUGH),
-                                 (signal.SIGKILL, 1)):
-                if number:
+            while child.poll() is None and time.monotonic() < heard[-1] + MUTE:
+                time.sleep(0.1)
+            status = child.poll()
+            for number, wait in (signal.SIGTERM, LONG_ENOUGH), (signal.SIGKILL, 1):
+                if child.poll() is None:
                     child.send_signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(wait)
-                    break
-            shown.join(1 if number else LONG_ENOUGH)    # who hangs keeps its output open
-            return None if number else child.returncode
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        child.wait(wait)
+            # who hangs keeps its output open
+            shown.join(1 if status is None else LONG_ENOUGH)
+            return status
 
-    def note_end(self, name, status, limit):
+    def note_end(self, name, status):
         if status is None:
-            self.report.fail(f"{name}: not done after {limit} seconds")
+            self.report.fail(f"{name}: ended, as it said nothing for {MUTE} s")
         elif status:
             last = read(self.report.out / f"{name}.txt").splitlines()[-1:] or [""]
             self.report.fail(f"{name}: plugbench ended with {status}: {last[0]}")

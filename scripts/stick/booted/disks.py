@@ -45,7 +45,6 @@ class Disks:
         return [disk for disk in self.all() if disk.startswith("nvme")]
 
     def parts(self, disk):
-        """The disk and its partitions"""
         return [disk, *sorted(path.parent.name for path in
                               (self.sys / "block" / disk).glob("*/partition"))]
 

@@ -105,7 +105,6 @@ class Report:
                 for name in patterns for path in sorted(top.glob(name)) if path.is_file()]
 
     def describe_disk(self, disk):
-        """Model and size in a line"""
         top = self.disks.sys / "block" / disk
         size = int(read(top / "size") or 0) * 512 / 1e9
         return (f"{disk}: {read(top / 'device/model')}, "
@@ -145,7 +144,6 @@ class Report:
         return text
 
     def page(self):
-        """One page of the machine and of each disk measured."""
         # pylint: disable=import-outside-toplevel # a defect there must not cost us all
         from plugtools.report import page, verdict
         from plugtools.report.records import load

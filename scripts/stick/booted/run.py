@@ -57,7 +57,7 @@ def run(report, form):
     if consoles.ask(10):
         report.fail("stopped by the user before it began")
         return
-    for name in bench.names:
+    for name in bench.plans:
         bench.measure(name)
 
 
