@@ -29,7 +29,7 @@ def defined(text):
 
 def used(text):
     """Words that may be somebody else's functions or variables."""
-    text = code(text)
+    text = code(text).replace("\\\n", " ")
     # ${WORD-}: that may be nobody's
     words = set(re.findall(r"\w+", re.sub(r"\$\{\w+-", "", text)))
     for line in re.findall(r"^\s*require (.*)", text, re.M):

@@ -174,8 +174,7 @@ each_nvme()
 {
 	local disk
 
-	for disk in $NVME_DISKS; do
-		prepare "$disk"
+	for disk in $NVME; do
 		check "$disk: 1 rings 32 doorbells"  doorbells "$disk"  1 32
 		check "$disk: 8 rings 4 doorbells"   doorbells "$disk"  8  4
 		check "$disk: 32 rings one doorbell" doorbells "$disk" 32  1
@@ -188,12 +187,11 @@ each_nvme()
 NEWLINE='
 '
 FILE=$DEBUGFS/block/$DISK/hctx0/plug_adaptive
-require root knob debugfs counts trace plug_load submit_list \
-	as_nobody taskset null_blk
+require root knob debugfs counts trace plug_load submit_list as_nobody \
+	taskset null_blk nvme_if_any
 must null_create $DISK
 must null_create bp1
-NVME_DISKS=$(nvme_if_any)
-plan $((44 + 4 * $(count_words "$NVME_DISKS")))
+plan $((44 + 4 * $(count_words "$NVME")))
 
 check "is empty on a new disk, and takes 0" starts_empty
 for mode in always never seq-small adaptive; do

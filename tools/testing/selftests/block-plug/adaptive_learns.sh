@@ -103,6 +103,22 @@ stays_at_32()
 	expect_text plug_fill "$(line_of "$1" plug_fill)" 1
 }
 
+# Reproducer: where a plug's 32 I/Os became two requests, of 31 I/Os and of one,
+# these were sent out one by one, which takes less time for each request. More
+# requests are no gain: the time for an I/O is.
+merges_while_it_learns()
+{
+	local requests
+
+	set_attr /sys/block/bp0/queue/max_sectors_kb 124 &&
+	set_fresh bp0 adaptive || return 1
+	requests=$(requests_of bp0)
+	batches bp0 3200 -a seq || return
+	expect_count "requests of plugs of 32" \
+		$(($(requests_of bp0) - requests)) 6400 6464
+	set_attr /sys/block/bp0/queue/max_sectors_kb 1024
+}
+
 # Two submitters take the samples of one hardware queue in turns.
 shared_by_two()
 {
@@ -228,12 +244,13 @@ each_disk()
 	check "$1: sequential I/O stays at 32" stays_at_32 "$1"
 }
 
-require root knob debugfs trace plug_load taskset null_blk deadline
+require root knob debugfs trace plug_load taskset null_blk deadline \
+	nvme_if_any
 must null_create bp0 submit_queues=1
-NVME_DISKS=$(nvme_if_any)
-plan $((17 + 7 * $(count_words "$NVME_DISKS")))
+plan $((18 + 7 * $(count_words "$NVME")))
 
 each_disk bp0
+check "bp0: sequential I/O merges, 31 to a request" merges_while_it_learns
 check "bp0: is shared by two submitters" shared_by_two
 check "an idle disk learns nothing" idle
 check "I/O without a plug teaches nothing" one_by_one
@@ -245,8 +262,7 @@ check "nothing is learnt with a driver that may sleep" blocking_driver
 check "a plug of two disks teaches nothing: always" two_disks always
 check "a plug of two disks teaches nothing: adaptive" two_disks adaptive
 check "what passes a disk on never is in samples" with_never
-for disk in $NVME_DISKS; do
-	prepare "$disk"
+for disk in $NVME; do
 	each_disk "$disk"
 	check "$disk: data is right" verifies "$disk"
 done

@@ -30,11 +30,10 @@ groups()
 		"$(profile_hits "${driver}_queue_rqs")" "$4" "${5:-$4}"
 }
 
-require root profiler submit_list null_blk deadline
+require root profiler submit_list null_blk deadline nvme_if_any
 must null_create bp0
 must null_create bp1
 must null_create bp2
-NVME=$(nvme_if_any)
 plan $((3 + $(count_words "$NVME")))
 # 64, not in a group for the scheduler's sake, then 8 times 32
 check "a disk with a scheduler, then one without" \
@@ -43,7 +42,6 @@ check "without a scheduler: all in groups" groups bp1 none bp1 10
 # 1 and 63, in older kernels not in groups, then 8 times 32
 check "two disks: limits of one disk after the flush" groups bp2 none bp1 8 10
 for disk in $NVME; do
-	prepare "$disk"
 	check "a disk with a scheduler, then $disk" \
 		groups bp0 mq-deadline "$disk" 8
 done

@@ -107,13 +107,13 @@ each_switch()
 }
 
 # One submitter on one queue: what leaves first arrives first.
-require root knob debugfs trace plug_load switch_in_plug taskset null_blk
+require root knob debugfs trace plug_load switch_in_plug taskset null_blk \
+	nvme_if_any
 must null_create bp0 submit_queues=1
 must pin_static_keys
-DISKS="bp0 $(nvme_if_any)"
+DISKS="bp0 $NVME"
 plan $((14 * $(count_words "$DISKS")))
 for disk in $DISKS; do
-	prepare "$disk"
 	each_switch "$disk"
 done
 finish

@@ -129,12 +129,10 @@ each_nomerges()
 	check "adaptive, nomerges=1" nomerges    1 adaptive   1  1 31
 }
 
-require root knob debugfs counts plug_load fio taskset null_blk
-NVME=$(nvme_if_any)
+require root knob debugfs counts plug_load fio taskset null_blk nvme_if_any
 plan $((31 + 8 + 36 * $(count_words "$NVME")))
 must null_create bp0
 for DISK in bp0 $NVME; do
-	prepare "$DISK"
 	each_disk
 	is_nvme "$DISK" || { each_nomerges; continue; }
 	each "passthrough" passthrough always 1

@@ -172,8 +172,7 @@ hot_removal()
 	counts "$disk"
 }
 
-require root debugfs plug_stats plug_load taskset null_blk
-NVME=$(nvme_if_any)
+require root debugfs plug_stats plug_load taskset null_blk nvme_if_any
 plan $((5 + 2 * $(count_words "$NVME")))
 null_create bpsw irqmode=1
 check "the number of hardware queues changes" \
@@ -185,7 +184,6 @@ check "the number of requests changes" changes bpsw \
 check "another disk goes on" off_for_one bpsw
 check "the disk goes" goes
 for disk in $NVME; do
-	prepare "$disk"
 	check "$disk: the controller is reset" resets "$disk"
 	check "$disk: the controller is removed" hot_removal "$disk"
 done

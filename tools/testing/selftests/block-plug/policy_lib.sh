@@ -44,14 +44,6 @@ expect_fallback()
 		"$(cat "$(knob "$1")_fallback")" "$2"
 }
 
-# expect_in_force DISK MODE: and nothing keeps the disk from it, as it might
-# from any but "always"
-expect_in_force()
-{
-	expect_text "mode of $1" "$(attr "$(knob "$1")")" "$2"
-	[ "$2" = always ] || expect_fallback "$1" none
-}
-
 # Keeps the policy's static keys on, by a disk of its own that is never used:
 # otherwise the change from and to "always" or "adaptive" patches the kernel's
 # text with all CPUs held, which takes long and hides the races that a change
@@ -95,10 +87,17 @@ pin_group()
 	done
 }
 
-# set_fresh DISK MODE: as if nothing had been learnt or pinned. "adaptive" tries
-# no other group size within 1000 requests.
+# set_fresh DISK MODE|SIZE: as if nothing had been learnt or pinned, or pinned to
+# this size of "adaptive"; nothing keeps the disk from it, as it might from any
+# mode but "always". "adaptive" tries no other group size within 1000 requests.
 set_fresh()
 {
-	set_mode "$1" always && set_mode "$1" "$2" || return 1
-	! grep -q "/$1/.*plug_adaptive" "$TMP/saved" || pin_group "$1" 0
+	local mode="$2" size=0
+
+	[ "${2#[0-9]}" = "$2" ] || { mode=adaptive; size=$2; }
+	set_mode "$1" always && set_mode "$1" "$mode" || return 1
+	[ "$mode" = always ] || expect_fallback "$1" none
+	if [ "$size" -ne 0 ] || grep -q "/$1/.*plug_adaptive" "$TMP/saved"; then
+		pin_group "$1" "$size"
+	fi
 }

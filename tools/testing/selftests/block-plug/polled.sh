@@ -102,13 +102,15 @@ together()
 # at_once DISK MODE: in groups of 8, or what else the mode makes of 32
 at_once()
 {
-	set_mode "$1" "$2" || return 1
-	[ "$2" != adaptive ] || pin_group "$1" 8
+	local how="$2"
+
+	[ "$2" != adaptive ] || how=8
+	set_fresh "$1" "$how" || return
 	plugs $BATCH "$1" 100 &&
 	fio_plugs libaio $BATCH "/dev/$1" 100
 }
 
-require root knob counts plug_load fio null_blk
+require root knob counts plug_load fio null_blk nvme_if_any
 must null_create bp0 poll_queues=1
 must null_create bp1
 must null_create bp2 submit_queues=1 poll_queues=1 irqmode=1 size=64 \
@@ -117,12 +119,10 @@ must null_create bp2 submit_queues=1 poll_queues=1 irqmode=1 size=64 \
 # ->poll(), under RCU, which sleeps where it must not.
 must load -r write -a seq -z 16m /dev/bp2
 MODES=$(modes_of bp0)
-NVME=$(nvme_if_any)
 plan $(((5 + 4 * $(count_words "$NVME")) * $(count_words "$MODES")))
 for mode in $MODES; do
 	check "bp1: $mode, completed at once" at_once bp1 "$mode"
 	for disk in bp0 $NVME; do
-		[ "$disk" = bp0 ] || prepare "$disk"
 		check "$disk: $mode, polled" polled "$disk" "$mode"
 		check "$disk: $mode, by io_uring's thread" \
 			completes "$disk" "$mode" -q

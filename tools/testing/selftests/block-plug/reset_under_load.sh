@@ -83,7 +83,6 @@ still_in_force()
 require root knob debugfs profiler plug_load nvme
 plan $((($(count_words "$(modes_of "${NVME%% *}")") + 1) * $(count_words "$NVME")))
 for disk in $NVME; do
-	prepare "$disk"
 	for mode in $(modes_of "$disk"); do
 		check "$disk: $mode, reset $RESETS times under load" \
 			survives "$disk" "$mode"

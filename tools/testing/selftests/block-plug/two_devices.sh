@@ -47,20 +47,17 @@ expect_requests()
 verifies()
 {
 	[ -n "$NVME" ] || { skip_case "no nvme disk"; return; }
-	set_mode "$NVME" "$1" || return 1
-	expect_in_force "$NVME" "$1"
+	set_fresh "$NVME" "$1" || return
 	load -r write -a rand-once -z 8m -S 7 "/dev/$NVME" /dev/bp2 &&
 	load -r verify -a seq -z 8m -S 7 "/dev/$NVME" /dev/bp2
 }
 
-require root knob debugfs counts plug_load null_blk
+require root knob debugfs counts plug_load null_blk nvme_if_any
 plan 25
 must null_create bp0
 must null_create bp1
 must null_create bp2 memory_backed=1 size=32
-NVME=$(nvme_if_any)
 NVME=${NVME%% *}
-[ -z "$NVME" ] || prepare "$NVME"
 
 check "groups for two disks" mixed_groups bp0 bp1 $N
 #    mode A    mode B    access A  B groups

@@ -28,8 +28,7 @@ reads_back()
 	local what="-b $4 -z 4m"
 
 	PASS=$((PASS + 1))
-	set_mode "$1" "$2" || return 1
-	expect_in_force "$1" "$2"
+	set_fresh "$1" "$2" || return 1
 	# shellcheck disable=SC2086 # a list of options
 	load -r write -a "$3" $what -S $PASS "/dev/$1" &&
 	load -r verify -a "$3" $what -S $PASS "/dev/$1" &&
@@ -51,8 +50,7 @@ fio_verifies()
 
 in_mode()
 {
-	set_mode "$1" "$2" || return 1
-	expect_in_force "$1" "$2"
+	set_fresh "$1" "$2" || return 1
 	fio_verifies "$1" "$3" --bsrange=4k-4k --size=4m
 }
 
@@ -116,8 +114,7 @@ verifies()
 	expect_count "passes of fio" \
 		"$(grep -c pass "$TMP/passes" 2>/dev/null)" 1 1000000
 	# Whatever was counted on the way: a mode is what it was before.
-	set_fresh "$disk" adaptive && expect_in_force "$disk" adaptive
-	set_mode "$disk" always &&
+	set_fresh "$disk" adaptive && set_mode "$disk" always &&
 	load -r write -a rand-once -z 4m "/dev/$disk" &&
 	load -r verify -a seq -z 4m "/dev/$disk"
 }
@@ -144,7 +141,6 @@ require root knob debugfs plug_load fio null_blk nvme
 MODES=$(modes_of "${NVME%% *}")
 plan $((5 * $(count_words "$NVME") * (1 + $(count_words "$MODES"))))
 for disk in $NVME; do
-	prepare "$disk"
 	for mode in $MODES; do
 		check "$disk: $mode, random 4K" reads_back "$disk" "$mode" \
 			rand-once 4k
