@@ -127,7 +127,7 @@ shared_by_two()
 	background plug_load -t 1 /dev/bp0 >"$TMP/other" 2>&1
 	# shellcheck disable=SC2086 # a list of options
 	PIN='' load -t 1 /dev/bp0 || return
-	wait "$JOB" || failed "the other load failed"
+	stop_jobs
 	trace_end
 	expect_legal
 	expect_count "samples" "$(samples nr | wc -l)" 20 1000000

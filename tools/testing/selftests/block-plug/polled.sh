@@ -69,34 +69,25 @@ polled()
 # poller PLACE OPTION...: writes and verifies its part of the disk
 poller()
 {
-	local place="$1" n=0 what="-a rand-once -s $BATCH -c 1 -d 64 -z 4m"
+	local n=0 what="-a rand-once -s $BATCH -c 1 -d 64 -z 4m -o $(($1 * 4))m"
 
 	shift
 	while [ $((n += 1)) -le 4 ]; do
 		# shellcheck disable=SC2086 # a list of options
-		plug_load -r write $what -o $((place * 4))m -S $n "$@" &&
-		plug_load -r verify $what -o $((place * 4))m -S $n "$@" || return
-	done >"$TMP/poller.$place" 2>&1
+		load -r write $what -S $n "$@" &&
+		load -r verify $what -S $n "$@" || return
+	done
 }
 
 # together DISK MODE OPTIONS OPTIONS: of two that share the poll queue
 together()
 {
-	local n=0 job rc jobs
-
 	can_poll "$1" && set_mode "$1" "$2" || return
 	# shellcheck disable=SC2086 # options
 	background poller 0 $3 "/dev/$1"
-	jobs=$JOB
 	# shellcheck disable=SC2086 # options
 	background poller 1 $4 "/dev/$1"
-	for job in $jobs $JOB; do
-		rc=0
-		wait "$job" || rc=$?
-		[ $rc -eq 0 ] || failed "poller $n: exit $rc:" \
-			"$(tail -n 1 "$TMP/poller.$n")"
-		n=$((n + 1))
-	done
+	stop_jobs
 }
 
 # at_once DISK MODE: in groups of 8, or what else the mode makes of 32

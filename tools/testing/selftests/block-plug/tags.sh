@@ -93,7 +93,7 @@ full()
 	wait_for 60 somebody_waits || return
 	measure bp1 submit "bp2:0:4k*2+1m" "bp1:0:4k*30+1m" || return
 	expect_counts TAG_SINGLES=4:6
-	wait "$JOB"
+	stop_jobs
 	null_remove bp2
 }
 
