@@ -7,14 +7,8 @@
 
 need_knob()
 {
-	ls /sys/block/*/queue/plug_policy >/dev/null 2>&1 && return
-	# There may be no disk yet that could have the file.
-	if null_create bpknob >/dev/null 2>&1; then
-		[ ! -e /sys/block/bpknob/queue/plug_policy ] ||
-			{ null_remove bpknob; return; }
-		null_remove bpknob
-	fi
-	missing "no queue/plug_policy (CONFIG_BLK_PLUG_POLICY)"
+	some_disk "ls /sys/block/*/queue/plug_policy" ||
+		missing "no queue/plug_policy (CONFIG_BLK_PLUG_POLICY)"
 }
 
 # --- modes -----------------------------------------------------------------

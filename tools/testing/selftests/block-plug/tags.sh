@@ -69,7 +69,6 @@ busy()
 # singly
 submit_with()
 {
-	modprobe -q "$1" "$1-iosched" 2>/dev/null
 	set_attr /sys/block/bp0/queue/scheduler "$1" || return
 	shift
 	submit "$@"

@@ -12,15 +12,6 @@
 . "${0%/*}/trace_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-need_wbt()
-{
-	null_create bpwbt || { missing "cannot create a null_blk"; return; }
-	(echo 1000 >/sys/block/bpwbt/queue/wbt_lat_usec) 2>/dev/null
-	[ -d "$DEBUGFS/block/bpwbt/rqos/wbt" ] ||
-		missing "no writeback throttling (CONFIG_BLK_WBT)"
-	null_remove bpwbt
-}
-
 # Their sum over wbt's classes
 in_flight_of()
 {
