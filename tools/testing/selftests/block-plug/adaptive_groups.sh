@@ -92,18 +92,6 @@ outlives_the_mode()
 	pin_group "$DISK" 0
 }
 
-each_pin_refusal()
-{
-	check "refuses 33" refuses "a plug holds 32" 33
-	check "refuses -1" refuses "it is below 1" -1
-	check "refuses 2^32" refuses "it does not fit" 4294967296 \
-		"Numerical result out of range"
-	check "refuses a word" refuses "it is no number" all
-	check "refuses trailing text" refuses "text follows the number" 8x
-	check "refuses a newline only" refuses "there is no number" "$NEWLINE"
-	check "refuses an unprivileged writer" refuses_unprivileged
-}
-
 # --- what plugs do ----------------------------------------------------------
 
 # plug SIZE REQUESTS GROUPS RUN...: one plug
@@ -115,19 +103,6 @@ plug()
 	shift 4
 	measure "$DISK" submit "$DISK:$first" "$@" || return
 	expect_counts "REQUESTS=$requests" "HELD_GROUPS=$groups"
-}
-
-each_nvme()
-{
-	local size
-
-	for DISK in $NVME; do
-		for size in 1 8 32; do
-			check "$DISK: $size, doorbells of 32" \
-				mode_counts $size rand 4k 32 $((32 / size)) 0
-		done
-		check "$DISK: 4 rings 8 doorbells, passthrough" passthrough 4 8
-	done
 }
 
 NEWLINE='
@@ -143,7 +118,14 @@ for mode in always never seq-small adaptive; do
 	check "takes sizes on $mode" pins_sizes $mode
 done
 check "takes a size for one hardware queue" pins_one_queue
-each_pin_refusal
+check "refuses 33" refuses "a plug holds 32" 33
+check "refuses -1" refuses "it is below 1" -1
+check "refuses 2^32" refuses "it does not fit" 4294967296 \
+	"Numerical result out of range"
+check "refuses a word" refuses "it is no number" all
+check "refuses trailing text" refuses "text follows the number" 8x
+check "refuses a newline only" refuses "there is no number" "$NEWLINE"
+check "refuses an unprivileged writer" refuses_unprivileged
 check "a pin outlives the mode, and what is learnt" outlives_the_mode
 
 #         size access bs req grp look
@@ -179,5 +161,11 @@ check "32: large ones are held without merges, as under always" \
 	with_nomerges 2 plug		     32   8  1 0:128k*8+1m
 check "8: two runs are two requests" plug     8   2  1 0:4k*8 1m:4k*8
 check "1: two runs are two requests" plug     1   2  2 0:4k*8 1m:4k*8
-each_nvme
+for DISK in $NVME; do
+	for size in 1 8 32; do
+		check "$DISK: $size, doorbells of 32" \
+			mode_counts $size rand 4k 32 $((32 / size)) 0
+	done
+	check "$DISK: 4 rings 8 doorbells, passthrough" passthrough 4 8
+done
 finish

@@ -180,11 +180,6 @@ idle()
 	expect_text "plug_adaptive" "$(files_of bp3)" ""
 }
 
-one_by_one()
-{
-	new_disk && learns_nothing bp3 625 -s 1 -c 1 -d 1
-}
-
 # other_mode MODE: nor is what was learnt before gone on with
 other_mode()
 {
@@ -205,9 +200,13 @@ elevator()
 	expect_count "samples without elevator" "$(samples nr | wc -l)" 5 1000
 }
 
-blocking_driver()
+# not_taught "ATTRIBUTE=VALUE..." ARG...: by batches of a new disk like this
+not_taught()
 {
-	new_disk blocking=1 && learns_nothing bp3 625
+	# shellcheck disable=SC2086 # a list
+	new_disk $1 || return
+	shift
+	learns_nothing bp3 625 "$@"
 }
 
 # two_disks MODE: of a plug that holds requests of two disks
@@ -253,12 +252,12 @@ each_disk bp0
 check "bp0: sequential I/O merges, 31 to a request" merges_while_it_learns
 check "bp0: is shared by two submitters" shared_by_two
 check "an idle disk learns nothing" idle
-check "I/O without a plug teaches nothing" one_by_one
+check "I/O without a plug teaches nothing" not_taught "" -s 1 -c 1 -d 1
 for mode in always never seq-small; do
 	check "nothing is learnt on $mode" other_mode $mode
 done
 check "nothing is learnt with an elevator" elevator
-check "nothing is learnt with a driver that may sleep" blocking_driver
+check "nothing is learnt with a driver that may sleep" not_taught blocking=1
 check "a plug of two disks teaches nothing: always" two_disks always
 check "a plug of two disks teaches nothing: adaptive" two_disks adaptive
 check "what passes a disk on never is in samples" with_never

@@ -45,11 +45,6 @@ requests_of()
 	stat_field "$1" 1 5
 }
 
-merges_of()
-{
-	stat_field "$1" 2 6
-}
-
 # --- loop devices ----------------------------------------------------------
 
 need_loop()

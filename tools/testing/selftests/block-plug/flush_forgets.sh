@@ -9,25 +9,18 @@
 # for a disk with a scheduler, or for another disk, marked all that followed.
 
 . "${0%/*}/lib.sh"
-. "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/nvme_lib.sh"
 . "${0%/*}/load_lib.sh"
-. "${0%/*}/trace_lib.sh"
+. "${0%/*}/measure_lib.sh"
 
 # groups FIRST SCHEDULER DISK LEAST [MOST]: calls of queue_rqs() for one I/O of
 # the first disk, then 319 of the other; no two merge
 groups()
 {
-	local driver
-
 	set_attr "/sys/block/$1/queue/scheduler" "$2" || return
-	driver=$(driver_of "$3")
-	profile_start "${driver}_queue_rqs"
-	submit "$1:0:4k" "$3:64k:4k*319+64k"
-	profile_end
+	measure "$3" submit "$1:0:4k" "$3:64k:4k*319+64k"
 	set_attr "/sys/block/$1/queue/scheduler" none
 	expect_count "calls of queue_rqs() for 319 requests" \
-		"$(profile_hits "${driver}_queue_rqs")" "$4" "${5:-$4}"
+		"$HELD_GROUPS" "$4" "${5:-$4}"
 }
 
 require root profiler submit_list null_blk deadline nvme_if_any

@@ -80,31 +80,26 @@ each_disk()
 	each "64 to a plug"    sized never     64  0
 }
 
-each_nomerges()
-{
-	local row
-
-	for row in "2 always    32  1  0" "2 never     32  0  0" \
-		   "2 seq-small 32  4  0" "2 adaptive  32  1  0" \
-		   "1 always     1  1 31" "1 never     32  0  0" \
-		   "1 seq-small  1  1 31" "1 adaptive   1  1 31"; do
-		# shellcheck disable=SC2086 # nomerges, mode, req, grp, look
-		set -- $row
-		check "$2, nomerges=$1" with_nomerges "$1" \
-			mode_counts "$2" seq 4k "$3" "$4" "$5"
-	done
-}
-
 require root knob debugfs counts plug_load fio taskset null_blk nvme_if_any
 plan $((31 + 8 + 36 * $(count_words "$NVME")))
 must null_create bp0
 for DISK in bp0 $NVME; do
 	each_disk
-	is_nvme "$DISK" || { each_nomerges; continue; }
+	is_nvme "$DISK" || continue
 	each "passthrough" passthrough always 1
 	each "passthrough" passthrough never 1
 	each "passthrough" passthrough seq-small 4
 	each "passthrough" passthrough adaptive 1
 	check "$DISK: doorbells lists each queue" admin_queue_is_listed
+done
+DISK=bp0
+for row in "2 always    32  1  0" "2 never     32  0  0" \
+	   "2 seq-small 32  4  0" "2 adaptive  32  1  0" \
+	   "1 always     1  1 31" "1 never     32  0  0" \
+	   "1 seq-small  1  1 31" "1 adaptive   1  1 31"; do
+	# shellcheck disable=SC2086 # nomerges, mode, req, grp, look
+	set -- $row
+	check "$2, nomerges=$1" with_nomerges "$1" \
+		mode_counts "$2" seq 4k "$3" "$4" "$5"
 done
 finish
