@@ -93,7 +93,7 @@ queues_change_under_load()
 		sleep 0.05
 		n=$((n + 1))
 	done
-	wait "$JOB" || failed "the load failed: $(head -n 1 "$TMP/other")"
+	stop_jobs
 	submit_queues bp0 1
 	sampled batches bp0 625 || return
 	expect_legal
@@ -114,18 +114,17 @@ each_disk()
 		remembers "$1" fewer_requests "$1"
 }
 
-require root knob debugfs trace plug_load taskset null_blk deadline
+require root knob debugfs trace plug_load taskset null_blk deadline \
+	nvme_if_any
 must null_create bp0 submit_queues=1
-NVME_DISKS=$(nvme_if_any)
-plan $((8 + 6 * $(count_words "$NVME_DISKS")))
+plan $((8 + 6 * $(count_words "$NVME")))
 
 each_disk bp0
 check "bp0: remembers after an elevator" remembers bp0 elevator_and_back bp0
 check "bp0: forgets with more queues" \
 	with_two_cpus forgets bp0 submit_queues bp0 2
 check "bp0: queues change under load" with_two_cpus queues_change_under_load
-for disk in $NVME_DISKS; do
-	prepare "$disk"
+for disk in $NVME; do
 	each_disk "$disk"
 	check "$disk: forgets with a reset" forgets "$disk" reset "$disk"
 done

@@ -3,16 +3,14 @@
 # shellcheck shell=dash
 #
 # Description: debugfs pins the group size of "adaptive", and refuses what is no
-# size; plugs then send out groups of exactly that size, but for what is large,
-# or shared with another disk. A full group waits for the next request that
-# joins none.
+# size; plugs then send out groups of exactly that size, but for what is large. A
+# full group waits for the next request that joins none.
 
 . "${0%/*}/lib.sh"
 . "${0%/*}/groups_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
 DISK=bp0
-N=32
 
 FIELDS="group pinned from trial samples_parked plug_fill epoch sample_ns \
 sample_requests sample_flushes sample_in_flight "
@@ -21,13 +19,13 @@ sample_requests sample_flushes sample_in_flight "
 
 expect_pin()
 {
-	expect_text pinned "$(adaptive_line $DISK pinned)" "$1"
-	expect_text group "$(adaptive_line $DISK group)" "$2"
+	expect_text pinned "$(adaptive_line "$DISK" pinned)" "$1"
+	expect_text group "$(adaptive_line "$DISK" group)" "$2"
 }
 
 starts_empty()
 {
-	set_mode $DISK adaptive || return 1
+	set_mode "$DISK" adaptive || return 1
 	expect_text "permissions" "$(stat -c %a "$FILE")" 600
 	expect_text "what it says" "$(cat "$FILE")" ""
 	ensure_write_fails "$FILE" 33 "a plug holds 32"
@@ -42,25 +40,25 @@ pins_sizes()
 {
 	local size
 
-	set_mode $DISK "$1" || return 1
+	set_mode "$DISK" "$1" || return 1
 	for size in 32 31 8 1; do
-		pin_group $DISK $size
+		pin_group "$DISK" $size
 		expect_pin 1 $size
 	done
-	set_mode $DISK adaptive
+	set_mode "$DISK" adaptive
 	expect_pin 1 1
-	pin_group $DISK 0
+	pin_group "$DISK" 0
 	expect_pin 0 32
 }
 
 # Only the hardware queue that the file belongs to.
 pins_one_queue()
 {
-	set_mode $DISK adaptive && pin_group $DISK 0 || return 1
+	set_mode "$DISK" adaptive && pin_group "$DISK" 0 || return 1
 	echo 4 >"$FILE"
-	expect_text "group of hctx0" "$(adaptive_line $DISK group 0)" 4
-	expect_text "group of hctx1" "$(adaptive_line $DISK group 1)" 32
-	pin_group $DISK 0
+	expect_text "group of hctx0" "$(adaptive_line "$DISK" group 0)" 4
+	expect_text "group of hctx1" "$(adaptive_line "$DISK" group 1)" 32
+	pin_group "$DISK" 0
 }
 
 # refuses REASON TEXT [ERROR], pinned or not
@@ -69,15 +67,15 @@ refuses()
 	local size
 
 	for size in 0 8; do
-		pin_group $DISK $size
+		pin_group "$DISK" $size
 		ensure_write_fails "$FILE" "$2" "$1" "${3:-Invalid argument}"
 	done
-	pin_group $DISK 0
+	pin_group "$DISK" 0
 }
 
 refuses_unprivileged()
 {
-	pin_group $DISK 0
+	pin_group "$DISK" 0
 	ensure_write_fails "$FILE" 8 "the writer is not root" \
 		"Permission denied" as_nobody
 }
@@ -85,135 +83,61 @@ refuses_unprivileged()
 # A pin is not of the mode, nor of what is learnt, but of the hardware queue.
 outlives_the_mode()
 {
-	set_mode $DISK adaptive && pin_group $DISK 8 &&
-	set_mode $DISK always && set_mode $DISK adaptive || return 1
+	set_mode "$DISK" adaptive && pin_group "$DISK" 8 &&
+	set_mode "$DISK" always && set_mode "$DISK" adaptive || return 1
 	expect_pin 1 8
-	sampled batches $DISK 1000 || return
+	sampled batches "$DISK" 1000 || return
 	expect_text "sizes in force" "$(samples group | sort -u)" 8
 	expect_pin 1 8
-	pin_group $DISK 0
-}
-
-each_pin_refusal()
-{
-	check "refuses 33" refuses "a plug holds 32" 33
-	check "refuses -1" refuses "it is below 1" -1
-	check "refuses 2^32" refuses "it does not fit" 4294967296 \
-		"Numerical result out of range"
-	check "refuses a word" refuses "it is no number" all
-	check "refuses trailing text" refuses "text follows the number" 8x
-	check "refuses a newline only" refuses "there is no number" "$NEWLINE"
-	check "refuses an unprivileged writer" refuses_unprivileged
+	pin_group "$DISK" 0
 }
 
 # --- what plugs do ----------------------------------------------------------
-
-pinned()
-{
-	set_fresh $DISK adaptive && pin_group $DISK "$1"
-}
-
-# counts SIZE ACCESS BS REQUESTS GROUPS LOOKUPS, per 32 I/Os of a batch
-counts()
-{
-	local N=$N
-
-	# of many large ones, a few are neighbours by chance
-	[ "$3" != 128k ] || N=10
-	pinned "$1" || return
-	measure $DISK batches $DISK $N -a "$2" -b "$3" || return
-	expect_io $((BATCH * N)) $(($4 * N)) $(($5 * N)) $(($6 * N))
-	if [ "$4" -eq $BATCH ]; then
-		expect_tags $DISK $((BATCH * N))
-	fi
-}
 
 # plug SIZE REQUESTS GROUPS RUN...: one plug
 plug()
 {
 	local requests="$2" groups="$3" first="$4"
 
-	pinned "$1" || return
+	set_fresh "$DISK" "$1" || return
 	shift 4
-	measure $DISK submit "$DISK:$first" "$@" || return
+	measure "$DISK" submit "$DISK:$first" "$@" || return
 	expect_counts "REQUESTS=$requests" "HELD_GROUPS=$groups"
-}
-
-# Nothing merges, and "always" would hold 32 of any size.
-without_merges()
-{
-	set_attr /sys/block/$DISK/queue/nomerges 2 && "$@"
-	set_attr /sys/block/$DISK/queue/nomerges 0
-}
-
-# two_disks SIZE MODE GROUPS: a plug of 16 for each, which take turns
-two_disks()
-{
-	local other
-
-	set_mode $DISK adaptive && pin_group $DISK "$1" &&
-	set_mode bp1 "$2" && pin_group bp1 "$1" || return 1
-	other=$(requests_of bp1)
-	measure $DISK batches $DISK $N /dev/bp1 || return
-	expect_count "requests of the other" \
-		$(($(requests_of bp1) - other)) $((16 * N)) $((16 * N))
-	expect_count "requests" "$REQUESTS" $((16 * N)) $((16 * N))
-	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($3 * N))
-}
-
-# doorbells DISK SIZE GROUPS [ENGINE], per batch of random 4K
-doorbells()
-{
-	set_mode "$1" adaptive && pin_group "$1" "$2" || return 1
-	measure "$1" random_io "$1" "${4-}" $N || return
-	expect_counts COMMANDS=$((BATCH * N)) "HELD_GROUPS~$3*N"
-	expect_doorbells $(($3 * N))
-}
-
-each_nvme()
-{
-	local disk
-
-	for disk in $NVME_DISKS; do
-		prepare "$disk"
-		check "$disk: 1 rings 32 doorbells"  doorbells "$disk"  1 32
-		check "$disk: 8 rings 4 doorbells"   doorbells "$disk"  8  4
-		check "$disk: 32 rings one doorbell" doorbells "$disk" 32  1
-		check "$disk: 4 rings 8 doorbells, passthrough" \
-			doorbells "$disk" 4 8 passthrough
-		pin_group "$disk" 0
-	done
 }
 
 NEWLINE='
 '
 FILE=$DEBUGFS/block/$DISK/hctx0/plug_adaptive
-require root knob debugfs counts trace plug_load submit_list \
-	as_nobody taskset null_blk
-must null_create $DISK
-must null_create bp1
-NVME_DISKS=$(nvme_if_any)
-plan $((44 + 4 * $(count_words "$NVME_DISKS")))
+require root knob debugfs counts trace plug_load submit_list as_nobody \
+	taskset null_blk nvme_if_any
+must null_create "$DISK"
+plan $((37 + 4 * $(count_words "$NVME")))
 
 check "is empty on a new disk, and takes 0" starts_empty
 for mode in always never seq-small adaptive; do
 	check "takes sizes on $mode" pins_sizes $mode
 done
 check "takes a size for one hardware queue" pins_one_queue
-each_pin_refusal
+check "refuses 33" refuses "a plug holds 32" 33
+check "refuses -1" refuses "it is below 1" -1
+check "refuses 2^32" refuses "it does not fit" 4294967296 \
+	"Numerical result out of range"
+check "refuses a word" refuses "it is no number" all
+check "refuses trailing text" refuses "text follows the number" 8x
+check "refuses a newline only" refuses "there is no number" "$NEWLINE"
+check "refuses an unprivileged writer" refuses_unprivileged
 check "a pin outlives the mode, and what is learnt" outlives_the_mode
 
-#                                        size access bs  req grp look
-check "1: random 4K" counts                 1 rand 4k    32  32  0
-check "32: random 4K" counts               32 rand 4k    32   1  0
-check "3: random 4K, and a rest" counts     3 rand 4k    32  11  0
-check "31: random 4K, and a rest" counts   31 rand 4k    32   2  0
-check "1: sequential 4K merges" counts      1 seq  4k     1   1 31
-check "8: sequential 4K merges" counts      8 seq  4k     1   1 31
-check "8: sequential 64K merges" counts     8 seq  64k    4   4 31
-check "8: sequential 4K, nomerges=2" \
-	without_merges counts               8 seq  4k    32   4  0
-check "1: random 128K goes out singly" counts  1 rand 128k 32 32 0
+#         size access bs req grp look
+for row in "1  rand 4k   32 32  0" "32 rand 4k   32  1  0" \
+	   "3  rand 4k   32 11  0" "31 rand 4k   32  2  0" \
+	   "1  seq  4k    1  1 31" "8  seq  4k    1  1 31" \
+	   "8  seq  64k   4  4 31" "1  rand 128k 32 32  0"; do
+	# shellcheck disable=SC2086 # a row
+	set -- $row
+	check "$1: $2 $3" mode_counts "$@"
+done
+check "8: seq 4k, nomerges=2" with_nomerges 2 mode_counts 8 seq 4k 32 4 0
 
 #                                          size req grp
 check "4: sequential behind random" plug      4  17  5 0:4k*16+1m 16m:4k*16
@@ -234,15 +158,14 @@ check "32: large ones leave with what is held" \
 	plug				     32   8  3 0:4k*4+1m 4m:128k*2+1m \
 	6m:4k*2+1m
 check "32: large ones are held without merges, as under always" \
-	without_merges plug		     32   8  1 0:128k*8+1m
+	with_nomerges 2 plug		     32   8  1 0:128k*8+1m
 check "8: two runs are two requests" plug     8   2  1 0:4k*8 1m:4k*8
 check "1: two runs are two requests" plug     1   2  2 0:4k*8 1m:4k*8
-check "two disks on always" mixed_groups $DISK bp1 $N
-for mode in always adaptive seq-small; do
-	check "1: with a disk on $mode, all is held" two_disks 1 $mode "$MIXED"
+for DISK in $NVME; do
+	for size in 1 8 32; do
+		check "$DISK: $size, doorbells of 32" \
+			mode_counts $size rand 4k 32 $((32 / size)) 0
+	done
+	check "$DISK: 4 rings 8 doorbells, passthrough" passthrough 4 8
 done
-check "4: with a disk on always, all is held" two_disks 4 always "$MIXED"
-check "4: with a disk on never, groups of 4" two_disks 4 never 4
-check "1: with a disk on never, groups of 1" two_disks 1 never 16
-each_nvme
 finish

@@ -103,6 +103,22 @@ stays_at_32()
 	expect_text plug_fill "$(line_of "$1" plug_fill)" 1
 }
 
+# Reproducer: where a plug's 32 I/Os became two requests, of 31 I/Os and of one,
+# these were sent out one by one, which takes less time for each request. More
+# requests are no gain: the time for an I/O is.
+merges_while_it_learns()
+{
+	local requests
+
+	set_attr /sys/block/bp0/queue/max_sectors_kb 124 &&
+	set_fresh bp0 adaptive || return 1
+	requests=$(requests_of bp0)
+	batches bp0 3200 -a seq || return
+	expect_count "requests of plugs of 32" \
+		$(($(requests_of bp0) - requests)) 6400 6464
+	set_attr /sys/block/bp0/queue/max_sectors_kb 1024
+}
+
 # Two submitters take the samples of one hardware queue in turns.
 shared_by_two()
 {
@@ -111,7 +127,7 @@ shared_by_two()
 	background plug_load -t 1 /dev/bp0 >"$TMP/other" 2>&1
 	# shellcheck disable=SC2086 # a list of options
 	PIN='' load -t 1 /dev/bp0 || return
-	wait "$JOB" || failed "the other load failed"
+	stop_jobs
 	trace_end
 	expect_legal
 	expect_count "samples" "$(samples nr | wc -l)" 20 1000000
@@ -164,11 +180,6 @@ idle()
 	expect_text "plug_adaptive" "$(files_of bp3)" ""
 }
 
-one_by_one()
-{
-	new_disk && learns_nothing bp3 625 -s 1 -c 1 -d 1
-}
-
 # other_mode MODE: nor is what was learnt before gone on with
 other_mode()
 {
@@ -189,9 +200,13 @@ elevator()
 	expect_count "samples without elevator" "$(samples nr | wc -l)" 5 1000
 }
 
-blocking_driver()
+# not_taught "ATTRIBUTE=VALUE..." ARG...: by batches of a new disk like this
+not_taught()
 {
-	new_disk blocking=1 && learns_nothing bp3 625
+	# shellcheck disable=SC2086 # a list
+	new_disk $1 || return
+	shift
+	learns_nothing bp3 625 "$@"
 }
 
 # two_disks MODE: of a plug that holds requests of two disks
@@ -228,25 +243,25 @@ each_disk()
 	check "$1: sequential I/O stays at 32" stays_at_32 "$1"
 }
 
-require root knob debugfs trace plug_load taskset null_blk deadline
+require root knob debugfs trace plug_load taskset null_blk deadline \
+	nvme_if_any
 must null_create bp0 submit_queues=1
-NVME_DISKS=$(nvme_if_any)
-plan $((17 + 7 * $(count_words "$NVME_DISKS")))
+plan $((18 + 7 * $(count_words "$NVME")))
 
 each_disk bp0
+check "bp0: sequential I/O merges, 31 to a request" merges_while_it_learns
 check "bp0: is shared by two submitters" shared_by_two
 check "an idle disk learns nothing" idle
-check "I/O without a plug teaches nothing" one_by_one
+check "I/O without a plug teaches nothing" not_taught "" -s 1 -c 1 -d 1
 for mode in always never seq-small; do
 	check "nothing is learnt on $mode" other_mode $mode
 done
 check "nothing is learnt with an elevator" elevator
-check "nothing is learnt with a driver that may sleep" blocking_driver
+check "nothing is learnt with a driver that may sleep" not_taught blocking=1
 check "a plug of two disks teaches nothing: always" two_disks always
 check "a plug of two disks teaches nothing: adaptive" two_disks adaptive
 check "what passes a disk on never is in samples" with_never
-for disk in $NVME_DISKS; do
-	prepare "$disk"
+for disk in $NVME; do
 	each_disk "$disk"
 	check "$disk: data is right" verifies "$disk"
 done

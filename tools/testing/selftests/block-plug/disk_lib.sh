@@ -16,15 +16,6 @@ prepare()
 	[ ! -e "$queue/plug_policy" ] || set_attr "$queue/plug_policy" always
 }
 
-# use_kyber DISK: for the time of this test; needs it
-use_kyber()
-{
-	modprobe -q kyber-iosched 2>/dev/null
-	set_attr "/sys/block/$1/queue/scheduler" kyber
-	[ "$(attr "/sys/block/$1/queue/scheduler")" = kyber ] ||
-		missing "no kyber (CONFIG_MQ_IOSCHED_KYBER)"
-}
-
 # driver_of DISK: the driver's half of the function names to count
 driver_of()
 {
@@ -52,11 +43,6 @@ stat_field()
 requests_of()
 {
 	stat_field "$1" 1 5
-}
-
-merges_of()
-{
-	stat_field "$1" 2 6
 }
 
 # --- loop devices ----------------------------------------------------------

@@ -100,8 +100,8 @@ done
 check "a blocking driver has nothing to pin" refuses_to_pin bp1 "it may sleep"
 check "a driver without queue_rqs() has nothing to pin" \
 	refuses_to_pin "$LOOP" "it takes no groups"
-check "always returns when the elevator is gone" returns always 1
-check "never returns when the elevator is gone" returns never 0
-check "seq-small returns when the elevator is gone" returns seq-small 4
-check "adaptive returns when the elevator is gone" returns adaptive 1
+for row in "always 1" "never 0" "seq-small 4" "adaptive 1"; do
+	check "${row% *} returns when the elevator is gone" \
+		returns "${row% *}" "${row#* }"
+done
 finish

@@ -23,8 +23,7 @@ fsyncs()
 {
 	local flushes n=-1
 
-	set_mode "$1" "$2" || return 1
-	expect_in_force "$1" "$2"
+	set_fresh "$1" "$2" || return 1
 	load -r write -a seq -z 4m "/dev/$1" || return
 	flushes=$(flushes_of "$1")
 	while [ $((n += 1)) -lt 32 ]; do
@@ -41,8 +40,7 @@ fsyncs()
 # follows. Of several at a time, a flush serves as many as there are.
 synced()
 {
-	set_mode "$1" "$2" || return 1
-	expect_in_force "$1" "$2"
+	set_fresh "$1" "$2" || return 1
 	trace_start block:block_rq_issue block:block_rq_complete
 	fio_quiet --filename="/dev/$1" --rw=randwrite --bs=4k --size=512k \
 		--direct=1 --sync="$3" --ioengine=io_uring --iodepth="$4" \
@@ -106,19 +104,18 @@ each_mode()
 	done
 }
 
-require root knob debugfs trace plug_load submit_list fio null_blk
+require root knob debugfs trace plug_load submit_list fio null_blk \
+	nvme_if_any
 # A null_blk with a cache of 32 MB needs flushes; one with FUA needs none for a
 # sync write. They may sleep, so that all modes hold as "always", which is all
 # that they are tested in: the other modes are tested on nvme.
 must null_create bp0 size=64 memory_backed=1 cache_size=32 fua=0 submit_queues=1
 must null_create bp1 size=64 memory_backed=1 cache_size=32 fua=1
-DISKS=$(nvme_if_any)
 MODES=$(modes_of bp0)
-plan $((3 * (2 + $(count_words "$DISKS") * $(count_words "$MODES"))))
+plan $((3 * (2 + $(count_words "$NVME") * $(count_words "$MODES"))))
 each_mode bp0 always
 each_mode bp1 always
-for disk in $DISKS; do
-	prepare "$disk"
+for disk in $NVME; do
 	# shellcheck disable=SC2086 # a list
 	each_mode "$disk" $MODES
 done

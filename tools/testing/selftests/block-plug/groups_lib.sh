@@ -7,16 +7,6 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
-# mixed_groups DISK OTHER N: sets MIXED to the number of groups in which a plug
-# of two disks on "always" is sent out: one for each, in older kernels none
-mixed_groups()
-{
-	set_mode "$1" always && set_mode "$2" always &&
-	measure "$1" batches "$1" "$3" "/dev/$2" || return
-	MIXED=$((HELD_GROUPS ? 2 : 0))
-	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $((MIXED * $3))
-}
-
 # expect_io I/Os REQUESTS GROUPS LOOKUPS: what measure() saw
 expect_io()
 {
@@ -47,22 +37,6 @@ expect_tags()
 		"TAG_SINGLES~0:$singles"
 }
 
-# random_io DISK [passthrough] N: batches of 4K, as commands of a program or as
-# I/O
-random_io()
-{
-	local ng="/dev/ng${1#nvme}"
-
-	if [ -z "$2" ]; then
-		batches "$1" "$3"
-	elif [ -c "$ng" ]; then
-		fio_plugs io_uring_cmd $BATCH "$ng" "$3" --cmd_type=nvme \
-			--direct=0
-	else
-		skip_case "no $ng"
-	fi
-}
-
 # expect_doorbells IDEAL
 #
 # With shadow doorbells a write is left out where the controller is awake.
@@ -70,4 +44,50 @@ expect_doorbells()
 {
 	expect_count "doorbells for $COMMANDS commands" "$DOORBELLS" \
 		$(($1 * 9 / 10)) $(($1 + 3))
+}
+
+# mode_counts MODE|SIZE ACCESS BS REQUESTS GROUPS LOOKUPS, of DISK, per 32 I/Os
+# of a batch
+mode_counts()
+{
+	local n=20
+
+	# shellcheck disable=SC2153 # who sources this sets DISK
+	set_fresh "$DISK" "$1" || return 1
+	measure "$DISK" batches "$DISK" $n -a "$2" -b "$3" || return
+	expect_io $((BATCH * n)) $(($4 * n)) $(($5 * n)) $(($6 * n))
+	[ "$4" -ne "$BATCH" ] || expect_tags "$DISK" $((BATCH * n))
+	if is_nvme "$DISK"; then
+		expect_counts COMMANDS="$REQUESTS"
+		expect_doorbells $((($5 ? $5 : $4) * n))
+	fi
+}
+
+# with_nomerges VALUE COMMAND...
+with_nomerges()
+{
+	set_attr "/sys/block/$DISK/queue/nomerges" "$1" || return 1
+	shift
+	"$@"
+	set_attr "/sys/block/$DISK/queue/nomerges" 0
+}
+
+# passthrough MODE|SIZE GROUPS, of DISK, per 32 commands. They go to the plug in
+# every mode; "never" is for bios. How many tags a plug uses is known after a
+# first one.
+passthrough()
+{
+	local n=20 ng="/dev/ng${DISK#nvme}"
+
+	[ -c "$ng" ] || { skip_case "no $ng"; return; }
+	set_fresh "$DISK" "$1" && nvme_commands "$ng" 1 &&
+	measure "$DISK" nvme_commands "$ng" $n || return
+	expect_counts "HELD_GROUPS~$2*$n" COMMANDS=$((BATCH * n))
+	expect_doorbells $(($2 * n))
+	expect_tags "$DISK" $((BATCH * n))
+}
+
+nvme_commands()
+{
+	fio_plugs io_uring_cmd $BATCH "$1" "$2" --cmd_type=nvme --direct=0
 }

@@ -12,12 +12,6 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-# Ends by itself when all that is in flight fails.
-load_until_error()
-{
-	exec plug_load -t 30 -s $BATCH -d 128 "$@" >"$TMP/victim" 2>&1
-}
-
 io_under_way()
 {
 	[ "$(requests_of "$1")" -gt "$2" ]
@@ -36,7 +30,9 @@ survives()
 	disk=$(nvme_disk_at "$device")
 	prepare "$disk" && set_mode "$disk" "$mode" || return 1
 	before=$(requests_of "$disk")
-	background load_until_error "$@" "/dev/$disk"
+	# Ends by itself when all that is in flight fails.
+	background plug_load -t 30 -s $BATCH -d 128 "$@" "/dev/$disk" \
+		>"$TMP/victim" 2>&1
 	wait_for 60 io_under_way "$disk" $((before + 1000)) || return 1
 	remove_device "$device" || return 1
 	wait "$JOB" || rc=$?
@@ -68,17 +64,6 @@ find_default()
 	note "the default is $DEFAULT"
 }
 
-each_mode()
-{
-	local mode
-
-	for mode in $MODES; do
-		check "$2: $mode, removed while reading" survives "$1" "$mode"
-		check "$2: $mode, removed while writing in sequence" \
-			survives "$1" "$mode" -r write -a seq
-	done
-}
-
 require root knob debugfs plug_load nvme
 MODES=$(modes_of "${NVME%% *}")
 plan $(((2 * $(count_words "$MODES") + 1) * $(count_words "$NVME")))
@@ -89,6 +74,11 @@ done
 for device in $DEVICES; do
 	name=${device##*/}
 	check "$name: comes back after a rescan" find_default "$device"
-	each_mode "$device" "$name"
+	for mode in $MODES; do
+		check "$name: $mode, removed while reading" \
+			survives "$device" "$mode"
+		check "$name: $mode, removed while writing in sequence" \
+			survives "$device" "$mode" -r write -a seq
+	done
 done
 finish

@@ -38,10 +38,14 @@ total_latency()
 		"$worst" 0 $((looks / 8))
 }
 
-require root trace plug_load null_blk
+need_kyber()
+{
+	need_scheduler kyber CONFIG_MQ_IOSCHED_KYBER
+}
+
+require root trace plug_load null_blk kyber
 must null_create bp0
-use_kyber bp0
-require
+must set_attr /sys/block/bp0/queue/scheduler kyber
 plan 2
 check "with I/O statistics" total_latency 1
 check "without I/O statistics" total_latency 0

@@ -249,6 +249,57 @@ background()
 	JOBS="$JOBS $JOB"
 }
 
+# until_stop COMMAND...: in the background, again and again, but at least once,
+# until stop_jobs(), or until it fails
+until_stop()
+{
+	rm -f "$TMP/stop"
+	background repeat "$@"
+}
+
+repeat()
+{
+	while "$@"; do
+		[ ! -e "$TMP/stop" ] || return 0
+	done
+	return 1
+}
+
+# write_in_turn FILE=VALUE...: stop_jobs() tells whether all of it was taken
+write_in_turn()
+{
+	local pair
+
+	for pair; do
+		echo "${pair#*=}" 2>/dev/null >"${pair%%=*}" ||
+			echo "$pair" >>"$TMP/refused"
+	done
+}
+
+# end_jobs: waits for all jobs, none of which may fail
+end_jobs()
+{
+	local job rc
+
+	: >"$TMP/stop"
+	for job in $JOBS; do
+		rc=0
+		wait "$job" || rc=$?
+		[ $rc -eq 0 ] || failed "a job ended with $rc"
+	done
+	JOBS=
+}
+
+# stop_jobs: nor may a write in turn
+stop_jobs()
+{
+	end_jobs
+	[ ! -e "$TMP/refused" ] ||
+		failed "$(wc -l <"$TMP/refused") writes were refused:" \
+			"$(head -n 1 "$TMP/refused")"
+	rm -f "$TMP/refused"
+}
+
 # at_exit COMMAND [ARG...]: to be called when the test exits, however it exits,
 # after the jobs have ended and the attributes have their values back. What was
 # said last is called first; what was said twice is called once.

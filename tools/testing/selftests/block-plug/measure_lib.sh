@@ -22,12 +22,22 @@ measure()
 
 	driver=$(driver_of "$disk")
 	shift
-	counters_before "$disk"
+	REQUESTS=$(requests_of "$disk")
+	MERGES=$(stat_field "$disk" 2 6)
+	if is_nvme "$disk"; then
+		DOORBELLS=$(doorbells_of "$disk" doorbells)
+		COMMANDS=$(doorbells_of "$disk" commands)
+	fi
 	profile_start blk_attempt_plug_merge blk_mq_get_tags blk_mq_get_tag \
 		blk_mq_put_tag "${driver}_queue_rqs"
 	"$@" || rc=$?
 	profile_end
-	counters_after "$disk"
+	REQUESTS=$(($(requests_of "$disk") - REQUESTS))
+	MERGES=$(($(stat_field "$disk" 2 6) - MERGES))
+	if is_nvme "$disk"; then
+		DOORBELLS=$(($(doorbells_of "$disk" doorbells) - DOORBELLS))
+		COMMANDS=$(($(doorbells_of "$disk" commands) - COMMANDS))
+	fi
 	LOOKUPS=
 	! has_profiler || LOOKUPS=$(profile_hits blk_attempt_plug_merge)
 	# shellcheck disable=SC2034 # likewise
@@ -39,26 +49,6 @@ measure()
 	# shellcheck disable=SC2034 # likewise
 	HELD_GROUPS=$(profile_hits "${driver}_queue_rqs")
 	return $rc
-}
-
-counters_before()
-{
-	REQUESTS=$(requests_of "$1")
-	MERGES=$(merges_of "$1")
-	if is_nvme "$1"; then
-		DOORBELLS=$(doorbells_of "$1" doorbells)
-		COMMANDS=$(doorbells_of "$1" commands)
-	fi
-}
-
-counters_after()
-{
-	REQUESTS=$(($(requests_of "$1") - REQUESTS))
-	MERGES=$(($(merges_of "$1") - MERGES))
-	if is_nvme "$1"; then
-		DOORBELLS=$(($(doorbells_of "$1" doorbells) - DOORBELLS))
-		COMMANDS=$(($(doorbells_of "$1" commands) - COMMANDS))
-	fi
 }
 
 # expect_batches WHAT SEEN IDEAL: a count of groups, or of merged requests

@@ -12,29 +12,6 @@
 
 PIN="taskset 1"
 
-# counts MODE ACCESS BS REQUESTS GROUPS LOOKUPS, per 32 I/Os of a batch
-counts()
-{
-	local n=20
-
-	set_fresh "$DISK" "$1" || return 1
-	measure "$DISK" batches "$DISK" $n -a "$2" -b "$3" || return
-	expect_io $((BATCH * n)) $(($4 * n)) $(($5 * n)) $(($6 * n))
-	[ "$4" -ne "$BATCH" ] || expect_tags "$DISK" $((BATCH * n))
-	if is_nvme "$DISK"; then
-		expect_counts COMMANDS="$REQUESTS"
-		expect_doorbells $((($5 ? $5 : $4) * n))
-	fi
-}
-
-# nomerges VALUE MODE REQUESTS GROUPS LOOKUPS, of sequential 4K
-nomerges()
-{
-	set_attr "/sys/block/$DISK/queue/nomerges" "$1" || return 1
-	counts "$2" seq 4k "$3" "$4" "$5"
-	set_attr "/sys/block/$DISK/queue/nomerges" 0
-}
-
 # sized MODE I/Os GROUPS: plugs of so many. With fewer than 32, nothing but the
 # end of the submission ends the hold; 64 are held until 32, sent, and held
 # again.
@@ -43,19 +20,6 @@ sized()
 	set_fresh "$DISK" "$1" &&
 	measure "$DISK" plugs "$2" "$DISK" 10 || return
 	expect_counts "HELD_GROUPS~$3*10"
-}
-
-# Passthrough commands go to the plug in every mode; "never" is for bios. How
-# many tags a plug uses is known after a first one.
-passthrough()
-{
-	local n=20
-
-	set_fresh "$DISK" "$1" && random_io "$DISK" passthrough 1 &&
-	measure "$DISK" random_io "$DISK" passthrough $n || return
-	expect_counts "HELD_GROUPS~$2*$n" COMMANDS=$((BATCH * n))
-	expect_doorbells $(($2 * n))
-	expect_tags "$DISK" $((BATCH * n))
 }
 
 admin_queue_is_listed()
@@ -86,25 +50,25 @@ each_disk()
 
 	#                   mode      access bs   req grp look
 	for mode in always adaptive; do
-		each "random 4K"       counts $mode rand 4k   32  1  0
-		each "sequential 4K"   counts $mode seq  4k    1  1 31
-		each "random 32K"      counts $mode rand 32k  32  1  0
-		each "random 64K"      counts $mode rand 64k  32  1  0
-		each "sequential 64K"  counts $mode seq  64k   4  4 31
+		each "random 4K"       mode_counts $mode rand 4k   32  1  0
+		each "sequential 4K"   mode_counts $mode seq  4k    1  1 31
+		each "random 32K"      mode_counts $mode rand 32k  32  1  0
+		each "random 64K"      mode_counts $mode rand 64k  32  1  0
+		each "sequential 64K"  mode_counts $mode seq  64k   4  4 31
 	done
-	each "random 128K"     counts always    rand 128k 32 32  0
-	each "random 4K"       counts seq-small rand 4k   32  4  0
-	each "random 16K"      counts seq-small rand 16k  32  4  0
-	each "random 20K"      counts seq-small rand 20k  32  6  0
-	each "random 32K"      counts seq-small rand 32k  32  8  0
-	each "random 64K"      counts seq-small rand 64k  32 16  0
-	each "random 128K"     counts seq-small rand 128k 32 32  0
-	each "sequential 4K"   counts seq-small seq  4k    1  1 31
-	each "sequential 64K"  counts seq-small seq  64k   4  4 31
-	each "random 4K"       counts never     rand 4k   32  0  0
-	each "random 32K"      counts never     rand 32k  32  0  0
-	each "random 128K"     counts never     rand 128k 32  0  0
-	each "sequential 4K"   counts never     seq  4k   32  0  0
+	each "random 128K"     mode_counts always    rand 128k 32 32  0
+	each "random 4K"       mode_counts seq-small rand 4k   32  4  0
+	each "random 16K"      mode_counts seq-small rand 16k  32  4  0
+	each "random 20K"      mode_counts seq-small rand 20k  32  6  0
+	each "random 32K"      mode_counts seq-small rand 32k  32  8  0
+	each "random 64K"      mode_counts seq-small rand 64k  32 16  0
+	each "random 128K"     mode_counts seq-small rand 128k 32 32  0
+	each "sequential 4K"   mode_counts seq-small seq  4k    1  1 31
+	each "sequential 64K"  mode_counts seq-small seq  64k   4  4 31
+	each "random 4K"       mode_counts never     rand 4k   32  0  0
+	each "random 32K"      mode_counts never     rand 32k  32  0  0
+	each "random 128K"     mode_counts never     rand 128k 32  0  0
+	each "sequential 4K"   mode_counts never     seq  4k   32  0  0
 	#                    mode      I/Os groups
 	each "5 to a plug"     sized always     5  1
 	each "5 to a plug"     sized adaptive   5  1
@@ -116,31 +80,26 @@ each_disk()
 	each "64 to a plug"    sized never     64  0
 }
 
-each_nomerges()
-{
-	#                                   nomerges mode    req grp look
-	check "always, nomerges=2" nomerges      2 always    32  1  0
-	check "never, nomerges=2" nomerges       2 never     32  0  0
-	check "seq-small, nomerges=2" nomerges   2 seq-small 32  4  0
-	check "adaptive, nomerges=2" nomerges    2 adaptive  32  1  0
-	check "always, nomerges=1" nomerges      1 always     1  1 31
-	check "never, nomerges=1" nomerges       1 never     32  0  0
-	check "seq-small, nomerges=1" nomerges   1 seq-small  1  1 31
-	check "adaptive, nomerges=1" nomerges    1 adaptive   1  1 31
-}
-
-require root knob debugfs counts plug_load fio taskset null_blk
-NVME=$(nvme_if_any)
+require root knob debugfs counts plug_load fio taskset null_blk nvme_if_any
 plan $((31 + 8 + 36 * $(count_words "$NVME")))
 must null_create bp0
 for DISK in bp0 $NVME; do
-	prepare "$DISK"
 	each_disk
-	is_nvme "$DISK" || { each_nomerges; continue; }
+	is_nvme "$DISK" || continue
 	each "passthrough" passthrough always 1
 	each "passthrough" passthrough never 1
 	each "passthrough" passthrough seq-small 4
 	each "passthrough" passthrough adaptive 1
 	check "$DISK: doorbells lists each queue" admin_queue_is_listed
+done
+DISK=bp0
+for row in "2 always    32  1  0" "2 never     32  0  0" \
+	   "2 seq-small 32  4  0" "2 adaptive  32  1  0" \
+	   "1 always     1  1 31" "1 never     32  0  0" \
+	   "1 seq-small  1  1 31" "1 adaptive   1  1 31"; do
+	# shellcheck disable=SC2086 # nomerges, mode, req, grp, look
+	set -- $row
+	check "$2, nomerges=$1" with_nomerges "$1" \
+		mode_counts "$2" seq 4k "$3" "$4" "$5"
 done
 finish

@@ -46,12 +46,34 @@ null_remove()
 	forget_attrs "/block/$1/"
 }
 
-# mq-deadline, as some null_blk shows
+# some_disk COMMAND: is it true of some disk or, since there may be none yet, of a
+# null_blk made for the question, bphas?
+some_disk()
+{
+	local rc=0
+
+	! eval "$1" >/dev/null 2>&1 || return 0
+	null_create bphas >/dev/null 2>&1 || return
+	eval "$1" >/dev/null 2>&1 || rc=$?
+	null_remove bphas
+	return $rc
+}
+
+# need_scheduler NAME CONFIG
+need_scheduler()
+{
+	modprobe -q "$1-iosched" 2>/dev/null
+	some_disk "grep -w $1 /sys/block/*/queue/scheduler" ||
+		missing "no $1 ($2)"
+}
+
 need_deadline()
 {
-	modprobe -q mq-deadline 2>/dev/null
-	null_create bpsched || { missing "cannot create a null_blk"; return; }
-	grep -qw mq-deadline /sys/block/bpsched/queue/scheduler ||
-		missing "no mq-deadline (CONFIG_MQ_IOSCHED_DEADLINE)"
-	null_remove bpsched
+	need_scheduler mq-deadline CONFIG_MQ_IOSCHED_DEADLINE
+}
+
+need_wbt()
+{
+	some_disk "echo 75000 >/sys/block/bphas/queue/wbt_lat_usec" ||
+		missing "no writeback throttling (CONFIG_BLK_WBT)"
 }

@@ -4,6 +4,8 @@
 # What the tests know of NVMe disks. BLOCK_PLUG_DEVS lists those (/dev/nvme0n1
 # ...) whose contents may be destroyed; all other disks are made for the tests.
 
+. "${0%/*}/disk_lib.sh"
+
 # disk_use DEV: what DEV or a partition of it is in use for, if anything: by
 # dm, and so by LVM, and by md as well, which all show as holders
 disk_use()
@@ -22,7 +24,8 @@ disk_use()
 	fi
 }
 
-# Sets NVME to the names of the disks (nvme0n1 ...) that may be written.
+# Sets NVME to the names of the disks (nvme0n1 ...) that may be written, and
+# prepares them.
 need_nvme()
 {
 	local dev use
@@ -38,19 +41,21 @@ need_nvme()
 			missing "BLOCK_PLUG_DEVS: $dev is $use"
 		else
 			NVME="$NVME${NVME:+ }${dev##*/}"
+			[ "$(id -u)" -ne 0 ] || prepare "${dev##*/}"
 		fi
 	done
 	[ -n "$NVME" ] || missing "BLOCK_PLUG_DEVS names no NVMe disk to use"
 }
 
 # For a test that can do without NVMe disks, but not tacitly.
-nvme_if_any()
+need_nvme_if_any()
 {
-	(
-		need_nvme
-		[ -n "$NVME" ] || note "NVMe left out: $MISSING" >&2
-		echo "$NVME"
-	)
+	local before="$MISSING"
+
+	MISSING=
+	need_nvme
+	[ -n "$NVME" ] || note "NVMe left out: $MISSING"
+	MISSING=$before
 }
 
 # nvme_state_is CONTROLLER STATE

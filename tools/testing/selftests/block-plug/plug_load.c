@@ -52,7 +52,7 @@ enum access { ACCESS_RAND, ACCESS_SEQ, ACCESS_RAND_ONCE };
 static const char *const access_names[] = { "rand", "seq", "rand-once", NULL };
 
 static struct {
-	int rw, access, polled, sqpoll, nowait, buffered;
+	int rw, access, polled, sqpoll, nowait;
 	__u64 bs, depth, submit, complete, ios, time, offset, range, mix, seed;
 } opt = { .bs = 4096, .depth = 128, .submit = 32, .complete = 32, .seed = 1 };
 
@@ -415,7 +415,7 @@ static __u64 open_dev(struct dev *d)
 	int flags = opt.rw == RW_WRITE || opt.mix ? O_RDWR : O_RDONLY;
 	off_t size;
 
-	d->fd = open(d->path, flags | (opt.buffered ? 0 : O_DIRECT));
+	d->fd = open(d->path, flags | O_DIRECT);
 	if (d->fd < 0)
 		err(EXIT_USAGE, "%s", d->path);
 	size = lseek(d->fd, 0, SEEK_END);
@@ -482,7 +482,6 @@ static const struct row rows[] = {
 	{ 'P', "polled", &opt.polled, .help = "poll for completions" },
 	{ 'q', "sqpoll", &opt.sqpoll, .help = "a kernel thread submits" },
 	{ 'N', "nowait", &opt.nowait, .help = "RWF_NOWAIT, and try again" },
-	{ 'B', "buffered", &opt.buffered, .help = "through the page cache" },
 	{ 'S', "seed", &opt.seed, NULL, 0, ULLONG_MAX, "of order, data [1]" },
 };
 

@@ -163,9 +163,8 @@ common()
 	check "$1: what is not 0 or 1 is refused" refuses "$1"
 }
 
-require root debugfs plug_stats profiler trace plug_load fio \
-	taskset null_blk
-NVME=$(nvme_if_any)
+require root debugfs plug_stats profiler trace plug_load fio taskset null_blk \
+	nvme_if_any
 plan $((10 + 2 + 11 * $(count_words "$NVME")))
 null_create bpstat
 common bpstat
@@ -173,7 +172,6 @@ check "a map of four tags is why there is no batch" \
 	why_no_batch depth hw_queue_depth=4
 check "a shared tag set is no reason but for its share" shared_by_two
 for disk in $NVME; do
-	prepare "$disk"
 	common "$disk"
 	check "$disk: agrees with nvme's trace" doorbells_agree "$disk"
 done

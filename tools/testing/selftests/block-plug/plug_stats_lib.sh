@@ -12,15 +12,8 @@ stats_switch()
 
 need_plug_stats()
 {
-	ls "$DEBUGFS"/block/*/plug_stats_enabled >/dev/null 2>&1 && return
-	# There may be no disk yet that could have the file.
-	if null_create bphas >/dev/null 2>&1; then
-		[ -e "$(stats_switch bphas)" ] ||
-			missing "no plug_stats_enabled (CONFIG_BLK_PLUG_STAT)"
-		null_remove bphas
-		return
-	fi
-	missing "no plug_stats_enabled (CONFIG_BLK_PLUG_STAT)"
+	some_disk "ls $DEBUGFS/block/*/plug_stats_enabled" ||
+		missing "no plug_stats_enabled (CONFIG_BLK_PLUG_STAT)"
 }
 
 # stats_start DISK: what stats() tells is since then

@@ -13,52 +13,38 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 
-toggle_until_stop()
-{
-	local value
-
-	while [ ! -e "$TMP/stop" ]; do
-		for value in 1 0 1 1 0; do
-			echo $value 2>/dev/null >"$1" ||
-				echo "$value" >>"$TMP/refused"
-		done
-	done
-}
-
 # I/O errors are part of some cases.
-load_until_stop()
+some_io()
 {
-	while [ ! -e "$TMP/stop" ]; do
-		plug_load -t 1 -s $BATCH -d 128 "$@" >"$TMP/load.out" 2>&1
-	done
+	plug_load -t 1 -s $BATCH -d 128 "/dev/$1" >"$TMP/load.out" 2>&1 || :
 }
 
 # start DISK: load, and two that toggle
 start()
 {
-	rm -f "$TMP/stop" "$TMP/refused"
-	background load_until_stop "/dev/$1"
-	LOAD=$JOB
-	background toggle_until_stop "$(stats_switch "$1")"
-	FIRST=$JOB
-	background toggle_until_stop "$(stats_switch "$1")"
+	local file
+
+	file=$(stats_switch "$1")
+	until_stop some_io "$1"
+	for _ in 1 2; do
+		until_stop write_in_turn "$file=1" "$file=0" "$file=1" \
+			"$file=1" "$file=0"
+	done
 	stats_start "$1"
 	wait_for 60 io_is_counted "$1"
+}
+
+# As the disk goes, there is a reason for a write to fail.
+stop_going()
+{
+	end_jobs
+	rm -f "$TMP/refused"
 }
 
 io_is_counted()
 {
 	stats_read "$1"
 	[ "${flush_requests-0}" -gt 500 ]
-}
-
-# stop [goes]: only if the disk goes, there is a reason for a write to fail
-stop()
-{
-	: >"$TMP/stop"
-	wait "$LOAD" "$FIRST" "$JOB"
-	[ $# -gt 0 ] || [ ! -e "$TMP/refused" ] ||
-		failed "$(wc -l <"$TMP/refused") writes were refused"
 }
 
 # Each hardware queue that has CPUs, and whose I/O is not polled.
@@ -89,28 +75,26 @@ counts_on()
 		failed "nothing is counted in $2"
 }
 
-# changes DISK FILE VALUE...
+# changes DISK FILE=VALUE...
 changes()
 {
-	local disk="$1" file="$2" value
+	local disk="$1"
 
-	[ -e "$file" ] || { skip_case "no $file"; return; }
-	shift 2
+	shift
 	start "$disk" || return 1
 	for _ in 1 2 3 4 5 6 7 8; do
-		for value; do
-			echo "$value" >"$file" ||
-				failed "writing $value to $file failed"
-		done
+		write_in_turn "$@"
 	done
-	stop
+	stop_jobs
 	counts "$disk"
 }
 
 changes_hw_queues()
 {
+	local file=$NULLB/bphwq/submit_queues
+
 	null_create bphwq submit_queues=1 &&
-	changes bphwq "$NULLB/bphwq/submit_queues" 2 1 2 || return
+	changes bphwq $file=2 $file=1 $file=2 || return
 	null_remove bphwq
 }
 
@@ -120,7 +104,7 @@ goes()
 	for _ in 1 2 3; do
 		null_create bpgone && start bpgone || return 1
 		null_remove bpgone
-		stop goes
+		stop_going
 	done
 	null_create bpgone || return 1
 	expect_text "switch of a new disk" "$(cat "$(stats_switch bpgone)")" 0
@@ -153,7 +137,7 @@ resets()
 	ctrl=$(ctrl_of "$1")
 	start "$1" && reset_ctrl "$ctrl" && reset_ctrl "$ctrl" &&
 		reset_ctrl "$ctrl" || return
-	stop
+	stop_jobs
 	counts "$1"
 }
 
@@ -163,7 +147,7 @@ hot_removal()
 
 	device=$(readlink -f "/sys/block/$1/device/device")
 	start "$1" && remove_device "$device" || return
-	stop goes
+	stop_going
 	rescan_pci "$device" || return
 	disk=$(nvme_disk_at "$device")
 	prepare "$disk"
@@ -172,20 +156,19 @@ hot_removal()
 	counts "$disk"
 }
 
-require root debugfs plug_stats plug_load taskset null_blk
-NVME=$(nvme_if_any)
+require root debugfs plug_stats plug_load taskset null_blk nvme_if_any
 plan $((5 + 2 * $(count_words "$NVME")))
 null_create bpsw irqmode=1
 check "the number of hardware queues changes" \
 	with_two_cpus changes_hw_queues
-check "the elevator changes" changes bpsw /sys/block/bpsw/queue/scheduler \
-	mq-deadline none
-check "the number of requests changes" changes bpsw \
-	/sys/block/bpsw/queue/nr_requests 16 256
+QUEUE=/sys/block/bpsw/queue
+check "the elevator changes" changes bpsw $QUEUE/scheduler=mq-deadline \
+	$QUEUE/scheduler=none
+check "the number of requests changes" changes bpsw $QUEUE/nr_requests=16 \
+	$QUEUE/nr_requests=256
 check "another disk goes on" off_for_one bpsw
 check "the disk goes" goes
 for disk in $NVME; do
-	prepare "$disk"
 	check "$disk: the controller is reset" resets "$disk"
 	check "$disk: the controller is removed" hot_removal "$disk"
 done

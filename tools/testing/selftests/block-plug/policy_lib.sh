@@ -7,14 +7,8 @@
 
 need_knob()
 {
-	ls /sys/block/*/queue/plug_policy >/dev/null 2>&1 && return
-	# There may be no disk yet that could have the file.
-	if null_create bpknob >/dev/null 2>&1; then
-		[ ! -e /sys/block/bpknob/queue/plug_policy ] ||
-			{ null_remove bpknob; return; }
-		null_remove bpknob
-	fi
-	missing "no queue/plug_policy (CONFIG_BLK_PLUG_POLICY)"
+	some_disk "ls /sys/block/*/queue/plug_policy" ||
+		missing "no queue/plug_policy (CONFIG_BLK_PLUG_POLICY)"
 }
 
 # --- modes -----------------------------------------------------------------
@@ -42,14 +36,6 @@ expect_fallback()
 {
 	expect_text "plug_policy_fallback of $1" \
 		"$(cat "$(knob "$1")_fallback")" "$2"
-}
-
-# expect_in_force DISK MODE: and nothing keeps the disk from it, as it might
-# from any but "always"
-expect_in_force()
-{
-	expect_text "mode of $1" "$(attr "$(knob "$1")")" "$2"
-	[ "$2" = always ] || expect_fallback "$1" none
 }
 
 # Keeps the policy's static keys on, by a disk of its own that is never used:
@@ -95,10 +81,17 @@ pin_group()
 	done
 }
 
-# set_fresh DISK MODE: as if nothing had been learnt or pinned. "adaptive" tries
-# no other group size within 1000 requests.
+# set_fresh DISK MODE|SIZE: as if nothing had been learnt or pinned, or pinned to
+# this size of "adaptive"; nothing keeps the disk from it, as it might from any
+# mode but "always". "adaptive" tries no other group size within 1000 requests.
 set_fresh()
 {
-	set_mode "$1" always && set_mode "$1" "$2" || return 1
-	! grep -q "/$1/.*plug_adaptive" "$TMP/saved" || pin_group "$1" 0
+	local mode="$2" size=0
+
+	[ "${2#[0-9]}" = "$2" ] || { mode=adaptive; size=$2; }
+	set_mode "$1" always && set_mode "$1" "$mode" || return 1
+	[ "$mode" = always ] || expect_fallback "$1" none
+	if [ "$size" -ne 0 ] || grep -q "/$1/.*plug_adaptive" "$TMP/saved"; then
+		pin_group "$1" "$size"
+	fi
 }

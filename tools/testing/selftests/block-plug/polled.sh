@@ -69,46 +69,39 @@ polled()
 # poller PLACE OPTION...: writes and verifies its part of the disk
 poller()
 {
-	local place="$1" n=0 what="-a rand-once -s $BATCH -c 1 -d 64 -z 4m"
+	local n=0 what="-a rand-once -s $BATCH -c 1 -d 64 -z 4m -o $(($1 * 4))m"
 
 	shift
 	while [ $((n += 1)) -le 4 ]; do
 		# shellcheck disable=SC2086 # a list of options
-		plug_load -r write $what -o $((place * 4))m -S $n "$@" &&
-		plug_load -r verify $what -o $((place * 4))m -S $n "$@" || return
-	done >"$TMP/poller.$place" 2>&1
+		load -r write $what -S $n "$@" &&
+		load -r verify $what -S $n "$@" || return
+	done
 }
 
 # together DISK MODE OPTIONS OPTIONS: of two that share the poll queue
 together()
 {
-	local n=0 job rc jobs
-
 	can_poll "$1" && set_mode "$1" "$2" || return
 	# shellcheck disable=SC2086 # options
 	background poller 0 $3 "/dev/$1"
-	jobs=$JOB
 	# shellcheck disable=SC2086 # options
 	background poller 1 $4 "/dev/$1"
-	for job in $jobs $JOB; do
-		rc=0
-		wait "$job" || rc=$?
-		[ $rc -eq 0 ] || failed "poller $n: exit $rc:" \
-			"$(tail -n 1 "$TMP/poller.$n")"
-		n=$((n + 1))
-	done
+	stop_jobs
 }
 
 # at_once DISK MODE: in groups of 8, or what else the mode makes of 32
 at_once()
 {
-	set_mode "$1" "$2" || return 1
-	[ "$2" != adaptive ] || pin_group "$1" 8
+	local how="$2"
+
+	[ "$2" != adaptive ] || how=8
+	set_fresh "$1" "$how" || return
 	plugs $BATCH "$1" 100 &&
 	fio_plugs libaio $BATCH "/dev/$1" 100
 }
 
-require root knob counts plug_load fio null_blk
+require root knob counts plug_load fio null_blk nvme_if_any
 must null_create bp0 poll_queues=1
 must null_create bp1
 must null_create bp2 submit_queues=1 poll_queues=1 irqmode=1 size=64 \
@@ -117,12 +110,10 @@ must null_create bp2 submit_queues=1 poll_queues=1 irqmode=1 size=64 \
 # ->poll(), under RCU, which sleeps where it must not.
 must load -r write -a seq -z 16m /dev/bp2
 MODES=$(modes_of bp0)
-NVME=$(nvme_if_any)
 plan $(((5 + 4 * $(count_words "$NVME")) * $(count_words "$MODES")))
 for mode in $MODES; do
 	check "bp1: $mode, completed at once" at_once bp1 "$mode"
 	for disk in bp0 $NVME; do
-		[ "$disk" = bp0 ] || prepare "$disk"
 		check "$disk: $mode, polled" polled "$disk" "$mode"
 		check "$disk: $mode, by io_uring's thread" \
 			completes "$disk" "$mode" -q

@@ -42,21 +42,12 @@ every_other()
 	POLLED=$(($(requests_of $DISK) - REQUESTS - OTHER))
 }
 
-# Each fits into one request.
-stays_polled()
+# polls SIZE POLLED LEAST MOST: polled, and other requests of a plug
+polls()
 {
-	every_other 8k
-	expect_count "polled requests" $POLLED $((32 * PLUGS)) $((32 * PLUGS))
-	expect_count "other requests" "$OTHER" 0 0
-}
-
-# 64K are four requests.
-is_not_polled()
-{
-	every_other 64k
-	expect_count "polled requests" $POLLED $((16 * PLUGS)) $((16 * PLUGS))
-	[ "$OTHER" -ge $((16 * PLUGS)) ] ||
-		failed "only $OTHER requests are not polled"
+	every_other "$1"
+	expect_count "polled requests" $POLLED $(($2 * PLUGS)) $(($2 * PLUGS))
+	expect_count "other requests" "$OTHER" $(($3 * PLUGS)) $(($4 * PLUGS))
 }
 
 # Its blocks are neighbours, so that each I/O is one bio.
@@ -74,6 +65,7 @@ make_file()
 require root profiler submit_list mke2fs null_blk ext4
 make_file || ktap_exit_fail_msg "cannot make a file to read"
 plan 2
-check "what need not be split is polled" stays_polled
-check "what is split is not polled" is_not_polled
+check "what need not be split is polled" polls 8k 32 0 0
+# 64K are four requests, which are not all polled
+check "what is split is not polled" polls 64k 16 16 64
 finish

@@ -11,16 +11,13 @@
 RESETS=3
 
 # Each pass writes something else, so that what one loses shows.
-write_until_stop()
+write_pass()
 {
-	local seed=1
+	local seed
 
-	while [ ! -e "$TMP/stop" ]; do
-		seed=$((seed + 1))
-		plug_load -r write -a rand-once -z 16m -s $BATCH -d 128 \
-			-S $seed "/dev/$1" >"$TMP/writer" 2>&1 || return
+	seed=$(($(cat "$TMP/seed") + 1))
+	load -r write -a rand-once -z 16m -s $BATCH -d 128 -S $seed "/dev/$1" &&
 		echo $seed >"$TMP/seed"
-	done
 }
 
 # One after the other, each in the midst of I/O.
@@ -29,7 +26,7 @@ reset_often()
 	local ctrl="$1" seed
 
 	for _ in $(seq $RESETS); do
-		seed=$(cat "$TMP/seed" 2>/dev/null)
+		seed=$(cat "$TMP/seed")
 		reset_ctrl "$ctrl" || return
 		wait_for 60 wrote_since "$seed" || return
 	done
@@ -38,7 +35,7 @@ reset_often()
 # Is a pass complete that began after the pass with this seed?
 wrote_since()
 {
-	[ "$(cat "$TMP/seed" 2>/dev/null || echo 0)" -gt $((${1:-0} + 1)) ]
+	[ "$(cat "$TMP/seed")" -gt $((${1:-0} + 1)) ]
 }
 
 # A reset sets up the queues and asks for the controller's properties: more
@@ -50,19 +47,15 @@ admin_commands_of()
 
 survives()
 {
-	local rc=0 before ctrl
+	local before ctrl
 
 	ctrl=$(ctrl_of "$1")
 	before=$(admin_commands_of "$ctrl")
 	set_mode "$1" "$2" || return 1
-	rm -f "$TMP/stop" "$TMP/seed"
-	background write_until_stop "$1"
+	echo 1 >"$TMP/seed"
+	until_stop write_pass "$1"
 	reset_often "$ctrl"
-	: >"$TMP/stop"
-	wait "$JOB" || rc=$?
-	[ $rc -eq 0 ] ||
-		failed "expected the writer to go on, it ended with $rc:" \
-			"$(head -n 1 "$TMP/writer")"
+	stop_jobs
 	expect_count "admin commands of $RESETS resets" \
 		$(($(admin_commands_of "$ctrl") - before)) $((RESETS * 4)) 1000
 	expect_text "mode after $RESETS resets" "$(attr "$(knob "$1")")" "$2"
@@ -83,7 +76,6 @@ still_in_force()
 require root knob debugfs profiler plug_load nvme
 plan $((($(count_words "$(modes_of "${NVME%% *}")") + 1) * $(count_words "$NVME")))
 for disk in $NVME; do
-	prepare "$disk"
 	for mode in $(modes_of "$disk"); do
 		check "$disk: $mode, reset $RESETS times under load" \
 			survives "$disk" "$mode"

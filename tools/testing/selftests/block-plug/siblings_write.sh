@@ -12,66 +12,22 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-SECONDS_EACH=4
-
-# turns NAME FILE=VALUE...: writes these in turn; says how often, and how many
-# of them failed
-turns()
-{
-	local name="$1" failed=0 all=0 pair
-
-	shift
-	while [ ! -e "$TMP/stop" ]; do
-		for pair; do
-			all=$((all + 1))
-			echo "${pair#*=}" 2>"$TMP/error.$name" \
-				>"${pair%%=*}" || failed=$((failed + 1))
-		done
-	done
-	echo "$failed $all" >"$TMP/turns.$name"
-}
-
-# expect_no_failure NAME: of the writes of turns()
-expect_no_failure()
-{
-	local failed all
-
-	read -r failed all <"$TMP/turns.$1"
-	note "$1: $failed of $all writes failed"
-	expect_count "$1: writes" "$all" 4 100000000
-	expect_count "$1: failures of $all writes" "$failed" 0 0
-}
-
-start()
-{
-	background turns "$@"
-	RUNNING="$RUNNING $JOB"
-	NAMES="$NAMES $1"
-}
+QUEUE=/sys/block/bpsib2/queue
 
 # together [FILE=VALUE...]: what another disk writes, while four of ours write
 # these under load; two of the other may make each other fail, so it is one
 together()
 {
-	local queue=/sys/block/bpsib2/queue n=0 name
+	local n=0
 
-	rm -f "$TMP/stop"
-	RUNNING=
-	NAMES=
-	start sibling $queue/scheduler=mq-deadline $queue/nr_requests=32 \
-		$queue/scheduler=none $queue/nr_requests=16
-	while [ $# -gt 0 ] && [ $n -lt 4 ]; do
-		n=$((n + 1))
-		start ours$n "$@"
+	until_stop write_in_turn $QUEUE/scheduler=mq-deadline \
+		$QUEUE/nr_requests=32 $QUEUE/scheduler=none $QUEUE/nr_requests=16
+	while [ $# -gt 0 ] && [ $((n += 1)) -le 4 ]; do
+		until_stop write_in_turn "$@"
 	done
-	load -s $BATCH -c $BATCH -d 128 -t $SECONDS_EACH /dev/bpsib1 ||
+	load -s $BATCH -c $BATCH -d 128 -t 4 /dev/bpsib1 ||
 		failed "the load failed"
-	: >"$TMP/stop"
-	# shellcheck disable=SC2086 # a list
-	wait $RUNNING
-	for name in $NAMES; do
-		expect_no_failure "$name"
-	done
+	stop_jobs
 }
 
 counting()
@@ -100,8 +56,7 @@ require root knob debugfs plug_load null_blk deadline
 must null_create bpsib1 shared_tags=1
 must null_create bpsib2 shared_tags=1
 # The set of tags outlives the disks: it gets its size back.
-file=/sys/block/bpsib2/queue/nr_requests
-must set_attr $file "$(attr $file)"
+must set_attr $QUEUE/nr_requests "$(attr $QUEUE/nr_requests)"
 plan 3
 check "a disk alone" together
 check "with plug_stats_enabled of another" counting

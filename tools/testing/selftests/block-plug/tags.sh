@@ -69,7 +69,6 @@ busy()
 # singly
 submit_with()
 {
-	modprobe -q "$1" "$1-iosched" 2>/dev/null
 	set_attr /sys/block/bp0/queue/scheduler "$1" || return
 	shift
 	submit "$@"
@@ -93,7 +92,7 @@ full()
 	wait_for 60 somebody_waits || return
 	measure bp1 submit "bp2:0:4k*2+1m" "bp1:0:4k*30+1m" || return
 	expect_counts TAG_SINGLES=4:6
-	wait "$JOB"
+	stop_jobs
 	null_remove bp2
 }
 

@@ -109,9 +109,7 @@ within_share()
 
 remove_two()
 {
-	# shellcheck disable=SC2086 # a list
-	[ -z "$JOBS" ] || wait $JOBS
-	JOBS=
+	stop_jobs
 	null_remove bp2
 	null_remove bp3
 }

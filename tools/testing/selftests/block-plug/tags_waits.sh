@@ -29,7 +29,7 @@ need_worker_events()
 # waits DEPTH TASKS ACCESS MAX_KB SHARED
 waits()
 {
-	local task jobs='' most=$(($2 * IOS))
+	local task most=$(($2 * IOS))
 
 	null_create bp0 hw_queue_depth="$1" submit_queues=1 irqmode=2 \
 		completion_nsec=50000 shared_tags="$5" &&
@@ -39,11 +39,8 @@ waits()
 	for task in $(seq "$2"); do
 		background plug_load -a "$3" -d $BATCH -n $IOS -S "$task" \
 			/dev/bp0 >"$TMP/load$task"
-		jobs="$jobs $JOB"
 	done
-	for task in $jobs; do
-		wait "$task" || failed "a load failed"
-	done
+	stop_jobs
 	trace_end
 	null_remove bp0
 	null_remove bp1

@@ -12,13 +12,6 @@
 . "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
-need_wbt()
-{
-	null_create bp0 || { missing "cannot create a null_blk"; return; }
-	(echo 75000 >/sys/block/bp0/queue/wbt_lat_usec) 2>/dev/null ||
-		missing "no writeback throttling (CONFIG_BLK_WBT)"
-}
-
 calls()
 {
 	local requests
@@ -33,6 +26,8 @@ calls()
 }
 
 require root profiler plug_load null_blk wbt
+must null_create bp0
+echo 75000 >/sys/block/bp0/queue/wbt_lat_usec
 plan 1
 check "sequential I/Os that merge" calls
 finish

@@ -28,8 +28,7 @@ reads_back()
 	local what="-b $4 -z 4m"
 
 	PASS=$((PASS + 1))
-	set_mode "$1" "$2" || return 1
-	expect_in_force "$1" "$2"
+	set_fresh "$1" "$2" || return 1
 	# shellcheck disable=SC2086 # a list of options
 	load -r write -a "$3" $what -S $PASS "/dev/$1" &&
 	load -r verify -a "$3" $what -S $PASS "/dev/$1" &&
@@ -37,35 +36,16 @@ reads_back()
 	load -r verify -a seq $what -S $PASS "/dev/$1"
 }
 
-# fio_verifies DISK FIO_RW [ARG...]
-fio_verifies()
-{
-	local disk="$1" rw="$2"
-
-	shift 2
-	fio_quiet --filename="/dev/$disk" --rw="$rw" --bsrange=4k-64k --size=8m \
-		--direct=1 --ioengine=io_uring --iodepth=64 --fsync=64 \
-		--iodepth_batch_submit=32 --iodepth_batch_complete_min=16 \
-		--verify=crc32c --verify_fatal=1 --do_verify=1 "$@"
-}
-
-in_mode()
-{
-	set_mode "$1" "$2" || return 1
-	expect_in_force "$1" "$2"
-	fio_verifies "$1" "$3" --bsrange=4k-4k --size=4m
-}
-
 # --- while it changes -------------------------------------------------------
 
-# Passes, until told to stop.
-fio_until_stop()
+# fio_pass DISK FIO_RW
+fio_pass()
 {
-	rm -f "$TMP/stop" "$TMP/passes"
-	while [ ! -e "$TMP/stop" ]; do
-		fio_verifies "$@" || return 1
+	fio_quiet --filename="/dev/$1" --rw="$2" --bsrange=4k-64k --size=8m \
+		--direct=1 --ioengine=io_uring --iodepth=64 --fsync=64 \
+		--iodepth_batch_submit=32 --iodepth_batch_complete_min=16 \
+		--verify=crc32c --verify_fatal=1 --do_verify=1 &&
 		echo pass >>"$TMP/passes"
-	done
 }
 
 # pick_word N WORD...: sets WORD, without a process of its own
@@ -108,16 +88,14 @@ verifies()
 
 	shift 2
 	note "$disk: FLIP_SEED=$SEED"
-	background fio_until_stop "$disk" "$rw"
+	: >"$TMP/passes"
+	until_stop fio_pass "$disk" "$rw"
 	flip "$@" || failed "$WORD was refused"
-	: >"$TMP/stop"
-	wait "$JOB" || failed "expected fio to verify, it failed"
+	stop_jobs
 	expect_count "writes to ${3##*/}" $FLIPPED "$1" "$1"
-	expect_count "passes of fio" \
-		"$(grep -c pass "$TMP/passes" 2>/dev/null)" 1 1000000
+	expect_count "passes of fio" "$(wc -l <"$TMP/passes")" 1 1000000
 	# Whatever was counted on the way: a mode is what it was before.
-	set_fresh "$disk" adaptive && expect_in_force "$disk" adaptive
-	set_mode "$disk" always &&
+	set_fresh "$disk" adaptive && set_mode "$disk" always &&
 	load -r write -a rand-once -z 4m "/dev/$disk" &&
 	load -r verify -a seq -z 4m "/dev/$disk"
 }
@@ -142,9 +120,8 @@ groups_flip()
 
 require root knob debugfs plug_load fio null_blk nvme
 MODES=$(modes_of "${NVME%% *}")
-plan $((5 * $(count_words "$NVME") * (1 + $(count_words "$MODES"))))
+plan $(($(count_words "$NVME") * (5 + 3 * $(count_words "$MODES"))))
 for disk in $NVME; do
-	prepare "$disk"
 	for mode in $MODES; do
 		check "$disk: $mode, random 4K" reads_back "$disk" "$mode" \
 			rand-once 4k
@@ -152,10 +129,6 @@ for disk in $NVME; do
 			reads_back "$disk" "$mode" seq 4k
 		check "$disk: $mode, random 32K" reads_back "$disk" "$mode" \
 			rand-once 32k
-		check "$disk: $mode, fio random" \
-			in_mode "$disk" "$mode" randwrite
-		check "$disk: $mode, fio sequential" \
-			in_mode "$disk" "$mode" write
 	done
 	must pin_static_keys
 	check "$disk: random, modes flip" modes_flip "$disk" randwrite 1000

@@ -12,15 +12,6 @@
 . "${0%/*}/trace_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-need_wbt()
-{
-	null_create bpwbt || { missing "cannot create a null_blk"; return; }
-	(echo 1000 >/sys/block/bpwbt/queue/wbt_lat_usec) 2>/dev/null
-	[ -d "$DEBUGFS/block/bpwbt/rqos/wbt" ] ||
-		missing "no writeback throttling (CONFIG_BLK_WBT)"
-	null_remove bpwbt
-}
-
 # Their sum over wbt's classes
 in_flight_of()
 {
@@ -115,15 +106,14 @@ TAGS=20
 LIMIT=16
 
 SEED=0
-require root knob debugfs trace profiler fio null_blk wbt
+require root knob debugfs trace profiler fio null_blk wbt nvme_if_any
 # It completes late, and does not keep its data: who does, may sleep, so that all
 # modes hold as "always".
 must null_create bp0 irqmode=2 completion_nsec=50000
-DISKS="bp0 $(nvme_if_any)"
+DISKS="bp0 $NVME"
 MODES=$(modes_of bp0)
 plan $((2 * $(count_words "$DISKS") * $(count_words "$MODES")))
 for disk in $DISKS; do
-	prepare "$disk"
 	set_attr "/sys/block/$disk/queue/nr_requests" $TAGS
 	for mode in $MODES; do
 		check "$disk: $mode, not throttled" writes "$disk" "$mode" 0

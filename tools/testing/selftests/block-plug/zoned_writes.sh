@@ -19,8 +19,7 @@ make_disk()
 {
 	null_remove $DISK
 	null_create $DISK size=64 zoned=1 zone_size=16 zone_nr_conv=0 &&
-		set_mode $DISK "$1" || return 1
-	expect_in_force $DISK "$1"
+		set_fresh $DISK "$1"
 }
 
 # Through the page cache: writeback submits many bios of a zone in one plug.
