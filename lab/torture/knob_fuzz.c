@@ -121,13 +121,13 @@ static void write_knob(struct knob *knob, int fd)
 	int error = got < 0 ? errno : 0, wrong = kind->wrong;
 	char seen[4096 + 1] = "";
 
+	writes++;
+	if (is_gone(knob, got) || !size) /* which sysfs is not even asked */
+		return;
 	memcpy(seen, text, size < most ? size : most);
 	if (!regexec(&kind->is_taken, seen, 0, NULL, 0) &&
 	    strtoull(seen, NULL, kind->base) <= kind->most)
 		wrong = 0;
-	writes++;
-	if (is_gone(knob, got) || !size) /* which sysfs is not even asked */
-		return;
 	refused += got < 0;
 	/* debugfs tells an overflow apart; with an elevator none can pin */
 	if (error != wrong && !(wrong && error == ERANGE && !kind->base) && !(

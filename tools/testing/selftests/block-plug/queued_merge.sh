@@ -28,7 +28,8 @@ merges()
 
 	modprobe -q "$1" 2>/dev/null
 	grep -qw "$1" $SCHEDULER || { skip_case "no $1"; return; }
-	set_attr $SCHEDULER "$1" || return
+	set_attr $SCHEDULER "$1" &&
+		set_attr /sys/block/bp0/queue/nr_requests 64 || return
 	merged=$(stat_field bp0 2)
 	# One has the tag, one left the scheduler to wait for it, one stays.
 	for at in 1m 2m 12k; do
