@@ -67,8 +67,9 @@ def config():
             text = file.read()
     except OSError:
         text = read(rooted(f"/boot/config-{os.uname().release}"), "")
-    return [name for name in COSTS
-            if f"CONFIG_{name}=y" in text.splitlines()] if text else None
+    lines = set(text.splitlines())
+    return [name for name in COSTS if f"CONFIG_{name}=y" in lines] \
+        if text else None
 
 
 def setting(leg, name):

@@ -293,7 +293,6 @@ def facts_of(plan, args):
             "runtime": plan.runtime, "repeat": plan.repeat,
             "warm_up": WARM_SECONDS, "iops_limit": plan.iops,
             "legs": [leg.name for leg in plan.legs],
-            "host": host.facts(plan.legs, plan.cpu),
             "holds": conditions(plan, args),
             "scheduler": ", ".join(sorted({
                 active(leg.get("queue/scheduler", "none"))
@@ -345,7 +344,9 @@ def measured(args, disk, journal):
         return 0
     if args.write and not args.yes:
         confirm_write(plan)
-    meta = results.about(disk, identity, args.words, **facts_of(plan, args))
+    meta = results.about(disk, identity, args.words,
+                         host=host.facts(plan.legs, plan.cpu),
+                         **facts_of(plan, args))
     patched = plan.legs[0].has_knob()
     name = "null" if disk.name == NULL else identity["model"] or disk.name
     result = Result(plan.json, lambda records: results.complete(
