@@ -310,7 +310,9 @@ static noinline void batch(struct load *load)
 	set->done = 0;
 	set->n = n;
 	/* the number that comes, or always the same, which it may not be */
-	if (shape->announce)
+	if (shape->announce == 1)
+		blk_start_plug(&plug);
+	else if (shape->announce)
 		blk_start_plug_nr_ios(&plug, shape->announce == shape->n ?
 					     n : shape->announce);
 	for (i = 0; i < n; i++) {
