@@ -53,6 +53,20 @@ buffered()
 	fio_plugs libaio "$2" /dev/bp0 $N --direct=0
 }
 
+# unannounced REQUESTS...: reads of so many requests, of 17 at least: one that
+# takes several bios has a plug, which nobody told how many come
+unannounced()
+{
+	local requests
+
+	set_attr /sys/block/bp0/queue/max_sectors_kb 64 || return
+	for requests; do
+		fio_quiet --filename=/dev/bp0 --ioengine=psync --direct=1 \
+			--rw=randread --bs=$((requests * 64))k --number_ios=$N ||
+			return
+	done
+}
+
 # So many in flight that some have to wait for one of 32 tags.
 waiting()
 {
@@ -132,7 +146,7 @@ below_mpath()
 # --- the table --------------------------------------------------------------
 
 require root debugfs counts plug_load submit_list fio taskset null_blk
-plan $((3 + 3 + 7 + 12 + 4 + 1 + 6 + 1 + 6 + 2))
+plan $((3 + 3 + 3 + 7 + 12 + 4 + 1 + 6 + 1 + 6 + 2))
 
 # A batch has 32 tags at most; the first is no exception.
 for i in 32 64 128; do
@@ -143,6 +157,17 @@ for i in 4 32 128; do
 	row "$i per io_submit()" "" \
 		"TAG_BATCHES~(${i}+31)/32*N TAG_SINGLES~0" aio_plugs $i
 done
+
+# Reproducer: a plug that announces nothing took each tag alone. The first is, as
+# most such plugs have no second I/O; no more come at once than the last plugs used.
+row "reads of 32 requests, not announced" "" \
+	"REQUESTS~32*N TAGS~REQUESTS TAG_BATCHES~N TAG_SINGLES~N" unannounced 32
+row "reads of 64 requests, not announced" "" \
+	"REQUESTS~64*N TAGS~REQUESTS TAG_BATCHES~2*N TAG_SINGLES~2*N" \
+	unannounced 64
+row "reads of 32 requests, then of 20, not announced" "" \
+	"REQUESTS~52*N TAGS~REQUESTS:REQUESTS+BATCH TAG_BATCHES~2*N" \
+	unannounced 32 20
 
 # A word of the map has a quarter of the bits, rounded down to a power of two,
 # and one call takes what is free in it. All are free where null_blk completes
