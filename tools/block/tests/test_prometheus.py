@@ -107,14 +107,6 @@ def test_doorbells_and_groups(exported, full):
     assert "doorbells" in exported()
 
 
-@pytest.mark.parametrize("words", [[], ["--counting", "on"]])
-def test_without_debugfs_there_is_the_policy(host, exported, stat, words):
-    host.remove("sys/kernel")
-    done = stat("--prometheus", *words)
-    done.fails(0, "without counters: no ")
-    has(done.out, 'policy_info{disk="nvme0n1",mode="never"} 1')
-
-
 def test_each_metric_is_one_block_and_explained(full):
     name = None
     explained = set()
@@ -174,11 +166,16 @@ def test_counting_is_asked_for(host, stat, textfile, words, option):
         'flush_requests_total{disk="nullb0"} 0')
 
 
-def test_without_debugfs_nothing_fills_the_log(host, stat, textfile):
+@pytest.mark.parametrize("words", [[], ["--counting", "on"]])
+def test_without_debugfs(host, stat, textfile, words):
+    """There are the policies; in a file, nothing fills the log."""
     host.remove("sys/kernel")
-    done = stat("--counting", "on", "--textfile", textfile)
-    assert (done.code, done.err) == (0, "")
-    has(textfile.read_text(), 'counting{disk="nvme0n1"} 0')
+    done = stat("--prometheus", *words)
+    done.fails(0, "without counters: no ")
+    assert stat("--textfile", textfile, *words) == (0, "", "")
+    for page in done.out, textfile.read_text():
+        has(page, 'policy_info{disk="nvme0n1",mode="never"} 1',
+            'counting{disk="nvme0n1"} 0')
 
 
 @pytest.mark.parametrize("make, below, told", [
@@ -196,24 +193,23 @@ def test_a_failure_leaves_what_was_there(stat, textfile, make, below, told):
 
 # two hosts: one whose response time grows by half after the roll-out, and one
 # where nothing changes but the mode, which is not in force
+WORSE = {"instance": "worse", "disk": "nvme0n1", "mode": "never"}
+SAME = {**WORSE, "instance": "same", "reason": "elevator"}
+# as node_exporter names it since 1.3, and before
+STALE = {"same": "/x/plugstat.prom", "worse": "plugstat.prom"}
 ALERTS = (
     ("110m", "PlugPolicyP99Worse", []), ("110m", "PlugPolicyNotInForce", []),
     ("200m", "PlugPolicyP99Worse", [({
-        "severity": "warning", "instance": "worse", "disk": "nvme0n1",
-        "mode": "never"}, "nvme0n1 of worse: under never, the p99 of the "
-        "response time (of five-minute means) is 3ms, more than a tenth above "
-        'that under "always"')]),
+        "severity": "warning", **WORSE}, "nvme0n1 of worse: under never, the "
+        "p99 of the response time (of five-minute means) is 3ms, more than a "
+        'tenth above that under "always"')]),
     ("200m", "PlugPolicyNotInForce", [({
-        "severity": "warning", "instance": "same", "disk": "nvme0n1",
-        "mode": "never", "reason": "elevator"}, "nvme0n1 of same is set to "
-        "never, which is not in force: elevator")]),
-    # as node_exporter names it since 1.3, and before
+        "severity": "warning", **SAME}, "nvme0n1 of same is set to never, "
+        "which is not in force: elevator")]),
     ("200m", "PlugstatStale", [(
         {"severity": "info", "instance": instance, "file": file},
         f"plugstat.prom of {instance} is not written any more: see "
-        "plugstat-textfile.timer there") for instance, file in (
-            ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom"))]),
-)
+        "plugstat-textfile.timer there") for instance, file in STALE.items()]))
 
 
 def series(name, values, **labels):
@@ -224,23 +220,21 @@ def series(name, values, **labels):
 def machine(instance, later):
     """Two hours under "always" at 2 ms each, then "never" with other times."""
     where = {"instance": instance, "disk": "nvme0n1"}
-    return [series("plugstat_ios_total", "0+60000x240", **where),
-            series("plugstat_io_seconds_total",
-                   f"0+120x120 {14400 + later}+{later}x119", **where),
-            series("plugstat_policy_info", "1x118 stale", mode="always",
-                   **where),
-            series("plugstat_policy_info", "_x119 1x120", mode="never",
-                   **where)]
+    return [series(f"plugstat_{name}", values, **where, **mode)
+            for name, values, mode in (
+                ("ios_total", "0+60000x240", {}),
+                ("io_seconds_total",
+                 f"0+120x120 {14400 + later}+{later}x119", {}),
+                ("policy_info", "1x118 stale", {"mode": "always"}),
+                ("policy_info", "_x119 1x120", {"mode": "never"}))]
 
 
 def test_alerts(tmp_path):
     inputs = machine("worse", 180) + machine("same", 120) + [
-        series("plugstat_mode_in_force", "_x119 0x120", instance="same",
-               disk="nvme0n1", mode="never", reason="elevator"),
+        series("plugstat_mode_in_force", "_x119 0x120", **SAME),
         *(series("node_textfile_mtime_seconds", "0x240", instance=instance,
-                 file=file) for instance, file in (
-                     ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom"),
-                     ("other", "/x/other_plugstat.prom")))]
+                 file=file) for instance, file in {
+                     **STALE, "other": "/x/other_plugstat.prom"}.items())]
     path = tmp_path / "test.yml"        # JSON is YAML
     path.write_text(json.dumps({
         "rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [{

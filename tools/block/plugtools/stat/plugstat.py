@@ -266,11 +266,6 @@ def at_once(args):
     return args.policy or args.counting or args.exported
 
 
-def show(args, switches):
-    names = switch.enable(choose(args.disks), switches)
-    watch(names, args, Json(args.skip_idle) if args.json else Table(args))
-
-
 def stop(_signal, _frame):
     """SIGTERM and its like end the watch as Ctrl-C does."""
     raise Interrupted
@@ -279,7 +274,8 @@ def stop(_signal, _frame):
 def attempt(args, switches):
     try:
         if not at_once(args):
-            show(args, switches)
+            watch(switch.enable(choose(args.disks), switches), args,
+                  Json(args) if args.json else Table(args))
         if args.check and check_policies(with_policy(args.disks)):
             return 3
     except (Interrupted, KeyboardInterrupt):
