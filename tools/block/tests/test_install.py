@@ -75,10 +75,9 @@ def test_modes(there):
 
 
 def test_made(there):
-    """The dashboard and the schemas are what their programs print."""
+    """The schemas are what their programs print."""
     def made(name):
         return json.loads((there / SHARE / name).read_text())
-    assert len(made("grafana/plug-policy.json")["panels"]) == 10
     for name in PYTHON:
         assert getattr(schemas, name.upper()).items() <= made(
             f"{name}.schema.json").items()

@@ -286,7 +286,7 @@ def test_no_memory(refusal, monkeypatch):
 @pytest.mark.parametrize("words", [
     "-i 0", "-i x", "-i nan", "-c 0", "-c 1.5", "--json --prometheus",
     "--bogus", "1 2 3", "nullb0 0", "-1", "nullb0 1 2.5", "-i 1 1",
-    "--policy --top", "--counting maybe", "--counting off 1 1", "--top",
+    "--policy --counting on", "--counting maybe", "--counting off 1 1",
     "--json -h", "--textfile= -c 1", "--check 1 1"])
 def test_usage(stat, words):
     said = stat(*words.split()).fails(2, "usage:")

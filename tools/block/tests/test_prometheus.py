@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What plugstat exports: its form, its rules, and its dashboard.
+"""What plugstat exports: its form, and its rules.
 
 Those that run Debian's promtool find it in PATH, or where
 scripts/checks/fetch_prometheus.sh puts it.
@@ -7,7 +7,6 @@ scripts/checks/fetch_prometheus.sh puts it.
 import json
 import os
 import re
-import runpy
 import shutil
 import subprocess
 
@@ -16,7 +15,6 @@ import pytest
 from fakehost import BUSY, DEBUGFS, TOOLS
 
 RULES = TOOLS / "packaging/prometheus/plug-policy.rules.yml"
-BOARD = runpy.run_path(str(TOOLS / "packaging/dashboard.py"))["BOARD"]
 PLACES = os.environ.get("PATH", "") + ":" + str(
     TOOLS / "../../build/cache/prometheus/usr/bin")
 
@@ -109,14 +107,6 @@ def test_doorbells_and_groups(exported, full):
     assert "doorbells" in exported()
 
 
-@pytest.mark.parametrize("words", [[], ["--counting", "on"]])
-def test_without_debugfs_there_is_the_policy(host, exported, stat, words):
-    host.remove("sys/kernel")
-    done = stat("--prometheus", *words)
-    done.fails(0, "without counters: no ")
-    has(done.out, 'policy_info{disk="nvme0n1",mode="never"} 1')
-
-
 def test_each_metric_is_one_block_and_explained(full):
     name = None
     explained = set()
@@ -176,11 +166,16 @@ def test_counting_is_asked_for(host, stat, textfile, words, option):
         'flush_requests_total{disk="nullb0"} 0')
 
 
-def test_without_debugfs_nothing_fills_the_log(host, stat, textfile):
+@pytest.mark.parametrize("words", [[], ["--counting", "on"]])
+def test_without_debugfs(host, stat, textfile, words):
+    """There are the policies; in a file, nothing fills the log."""
     host.remove("sys/kernel")
-    done = stat("--counting", "on", "--textfile", textfile)
-    assert (done.code, done.err) == (0, "")
-    has(textfile.read_text(), 'counting{disk="nvme0n1"} 0')
+    done = stat("--prometheus", *words)
+    done.fails(0, "without counters: no ")
+    assert stat("--textfile", textfile, *words) == (0, "", "")
+    for page in done.out, textfile.read_text():
+        has(page, 'policy_info{disk="nvme0n1",mode="never"} 1',
+            'counting{disk="nvme0n1"} 0')
 
 
 @pytest.mark.parametrize("make, below, told", [
@@ -198,24 +193,23 @@ def test_a_failure_leaves_what_was_there(stat, textfile, make, below, told):
 
 # two hosts: one whose response time grows by half after the roll-out, and one
 # where nothing changes but the mode, which is not in force
+WORSE = {"instance": "worse", "disk": "nvme0n1", "mode": "never"}
+SAME = {**WORSE, "instance": "same", "reason": "elevator"}
+# as node_exporter names it since 1.3, and before
+STALE = {"same": "/x/plugstat.prom", "worse": "plugstat.prom"}
 ALERTS = (
     ("110m", "PlugPolicyP99Worse", []), ("110m", "PlugPolicyNotInForce", []),
     ("200m", "PlugPolicyP99Worse", [({
-        "severity": "warning", "instance": "worse", "disk": "nvme0n1",
-        "mode": "never"}, "nvme0n1 of worse: under never, the p99 of the "
-        "response time (of five-minute means) is 3ms, more than a tenth above "
-        'that under "always"')]),
+        "severity": "warning", **WORSE}, "nvme0n1 of worse: under never, the "
+        "p99 of the response time (of five-minute means) is 3ms, more than a "
+        'tenth above that under "always"')]),
     ("200m", "PlugPolicyNotInForce", [({
-        "severity": "warning", "instance": "same", "disk": "nvme0n1",
-        "mode": "never", "reason": "elevator"}, "nvme0n1 of same is set to "
-        "never, which is not in force: elevator")]),
-    # as node_exporter names it since 1.3, and before
+        "severity": "warning", **SAME}, "nvme0n1 of same is set to never, "
+        "which is not in force: elevator")]),
     ("200m", "PlugstatStale", [(
         {"severity": "info", "instance": instance, "file": file},
         f"plugstat.prom of {instance} is not written any more: see "
-        "plugstat-textfile.timer there") for instance, file in (
-            ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom"))]),
-)
+        "plugstat-textfile.timer there") for instance, file in STALE.items()]))
 
 
 def series(name, values, **labels):
@@ -226,27 +220,21 @@ def series(name, values, **labels):
 def machine(instance, later):
     """Two hours under "always" at 2 ms each, then "never" with other times."""
     where = {"instance": instance, "disk": "nvme0n1"}
-    return [series("plugstat_ios_total", "0+60000x240", **where),
-            series("plugstat_io_seconds_total",
-                   f"0+120x120 {14400 + later}+{later}x119", **where),
-            series("plugstat_policy_info", "1x118 stale", mode="always",
-                   **where),
-            series("plugstat_policy_info", "_x119 1x120", mode="never",
-                   **where)]
-
-
-def test_syntax_of_rules():
-    assert "4 rules found" in promtool("check", "rules", RULES)
+    return [series(f"plugstat_{name}", values, **where, **mode)
+            for name, values, mode in (
+                ("ios_total", "0+60000x240", {}),
+                ("io_seconds_total",
+                 f"0+120x120 {14400 + later}+{later}x119", {}),
+                ("policy_info", "1x118 stale", {"mode": "always"}),
+                ("policy_info", "_x119 1x120", {"mode": "never"}))]
 
 
 def test_alerts(tmp_path):
     inputs = machine("worse", 180) + machine("same", 120) + [
-        series("plugstat_mode_in_force", "_x119 0x120", instance="same",
-               disk="nvme0n1", mode="never", reason="elevator"),
+        series("plugstat_mode_in_force", "_x119 0x120", **SAME),
         *(series("node_textfile_mtime_seconds", "0x240", instance=instance,
-                 file=file) for instance, file in (
-                     ("same", "/x/plugstat.prom"), ("worse", "plugstat.prom"),
-                     ("other", "/x/other_plugstat.prom")))]
+                 file=file) for instance, file in {
+                     **STALE, "other": "/x/other_plugstat.prom"}.items())]
     path = tmp_path / "test.yml"        # JSON is YAML
     path.write_text(json.dumps({
         "rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [{
@@ -258,48 +246,9 @@ def test_alerts(tmp_path):
     promtool("test", "rules", path)
 
 
-# --- the dashboard -----------------------------------------------------------
-
-QUERIES = [(panel["title"], target["expr"]) for panel in BOARD["panels"]
-           for target in panel["targets"]] + [
-               (note["name"], note["expr"])
-               for note in BOARD["annotations"]["list"]]
-
-
-def test_panels():
-    """Ten, and none over another; nothing that Grafana's schema demands is
-    lacking (kinds/dashboard/dashboard_kind.cue)."""
-    places = set()
-    for panel in BOARD["panels"]:
-        assert {"id", "type", "title", "datasource", "gridPos", "fieldConfig",
-                "options", "targets"} <= panel.keys()
-        place = panel["gridPos"]
-        places.add((place["x"], place["y"]))
-        assert (place["w"], place["h"]) == (12, 8)
-    assert places == {(x, y * 8) for x in (0, 12) for y in range(5)}
-    assert {panel["id"] for panel in BOARD["panels"]} == {*range(1, 11)}
-
-
-def test_variables_are_defined():
-    assert set(re.findall(r"\$\{?(\w+)", json.dumps(BOARD))) - {
-        "__rate_interval", "__all"} == {
-            one["name"] for one in BOARD["templating"]["list"]}
-
-
 def test_metrics_are_exported(full):
     rules = RULES.read_text("utf-8")
     known = set(re.findall(r"^(plugstat_\w+)", full, re.M)) | set(
         re.findall(r"record: (\S+)", rules))
-    for where, query in [("rules", rules), *QUERIES]:
-        used = set(re.findall(r"plugstat[_:][\w:]+", query))
-        assert used, where
-        assert used <= known, where
-
-
-def test_queries_parse(tmp_path):
-    path = tmp_path / "rules.json"
-    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": [
-        {"record": "a:b", "labels": {"n": str(number)},
-         "expr": query.replace("$__rate_interval", "1m")}
-        for number, (_, query) in enumerate(QUERIES)]}]}))
-    promtool("check", "rules", path)
+    used = set(re.findall(r"plugstat[_:][\w:]+", rules))
+    assert used and used <= known

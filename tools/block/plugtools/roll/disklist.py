@@ -15,12 +15,12 @@ from ..core.system import EnvironmentProblem, active, read, rooted, say
 from ..core.terminal import columns, paint
 from ..report.records import write_file
 from .guard import Change, change_text
+from .meter import WRAP
 from .rules import alone, kept_now, known_by, mode_for
 
 TRIES = "/var/lib/plug-policy/tries.json"
 LEAST_REQUESTS = 10000          # since the disk appeared, for a judgement
 SINGLE = 1.5                    # in flight while busy: one at a time
-WRAP = 1 << 32                  # ms, at which the kernel's sums begin anew
 SLOW_MS = 10                    # mean response times are below
 VIRTUAL = re.compile(r"QEMU|Amazon Elastic|nvme_card|MSFT|VMware|VBOX", re.I)
 NOMERGES = ("the host keeps nomerges=2: nothing merges in any mode, and what "

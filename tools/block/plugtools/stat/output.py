@@ -123,15 +123,15 @@ def print_json(**fields):
 class Json:
     """An object per interval and line, and one at the end."""
 
-    def __init__(self, skip_idle=False):
-        self.skip_idle = skip_idle
+    def __init__(self, args):
+        self.args = args
 
     def interval(self, rows):
         print_json(disks={
             disk: {"counters": diff, "figures": fig, "adaptive": found,
                    "policy": Disk(disk).effect()._asdict()}
             for disk, diff, fig, found in rows
-            if fig["requests"] or not self.skip_idle})
+            if fig["requests"] or not self.args.skip_idle})
 
     @staticmethod
     def end(rows):

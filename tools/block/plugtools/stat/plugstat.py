@@ -37,12 +37,12 @@ columns, per interval:
            at a time, from the least to the most of the hardware queues that
            have had I/O; "!": not in force, the reason is told at the end
 
-with --policy and --top:
+with --policy:
   set       the mode that is set
-  in-force  the one in force, or with --top "yes", or why it is not: elevator
-            (the disk has an I/O scheduler), blocking-driver, no-queue_rqs
-            (the driver takes no groups)
-  why       "as set", or as above
+  in-force  the one in force
+  why       "as set", or why another one is: elevator (the disk has an I/O
+            scheduler), blocking-driver, no-queue_rqs (the driver takes no
+            groups)
 
 at the end, over the whole time, for each disk:
   tags      are 32 tags taken at once?  The size of a batch, the share of tags
@@ -144,8 +144,6 @@ FILE = matching(".+", "the name of a file", str)
 def add_forms(parser):
     add = parser.add_mutually_exclusive_group().add_argument
     add("--json", action="store_true", help="a line of JSON per interval")
-    add("--top", action="store_true", help="a screen that is drawn anew, the "
-        "busiest disk first; q ends it")
     add("--prometheus", action="store_true", help="the kernel's counters in "
         "its text format: at once, or with an interval at the end")
     add("--textfile", metavar="PATH", type=FILE, help="the same into a "
@@ -207,17 +205,15 @@ def check(parser, args):
     timed = bool(args.interval or args.count)
     args.exported = exported
     args.once = exported and not timed
-    if args.policy and (args.top or exported or args.counting):
+    if args.policy and (exported or args.counting):
         parser.error("--policy goes with --json and --check only")
     if args.check and not args.policy:
         parser.error("--check goes with --policy")
-    if args.counting and not exported and (args.json or args.top or timed):
+    if args.counting and not exported and (args.json or timed):
         parser.error("--counting goes alone, or with --textfile or "
                      "--prometheus")
-    if args.human and (args.json or args.top or exported or args.counting):
+    if args.human and (args.json or exported or args.counting):
         parser.error("-h is for tables")
-    if args.top and not sys.stdout.isatty():
-        parser.error("--top needs a terminal; accepted elsewhere: --json")
 
 
 def kernel_names(words):
@@ -270,26 +266,6 @@ def at_once(args):
     return args.policy or args.counting or args.exported
 
 
-def screen_of():
-    """The module of --top; its library is not everywhere."""
-    try:
-        from . import top  # pylint: disable=import-outside-toplevel
-    except ImportError as error:
-        raise EnvironmentProblem("--top needs Python's curses: "
-                                 f"{error}") from error
-    return top
-
-
-def show(args, switches):
-    names = switch.enable(choose(args.disks), switches)
-    if args.top:
-        screen_of().run(names, args.interval, args.count)
-    elif args.json:
-        watch(names, args, Json(args.skip_idle))
-    else:
-        watch(names, args, Table(args))
-
-
 def stop(_signal, _frame):
     """SIGTERM and its like end the watch as Ctrl-C does."""
     raise Interrupted
@@ -298,7 +274,8 @@ def stop(_signal, _frame):
 def attempt(args, switches):
     try:
         if not at_once(args):
-            show(args, switches)
+            watch(switch.enable(choose(args.disks), switches), args,
+                  Json(args) if args.json else Table(args))
         if args.check and check_policies(with_policy(args.disks)):
             return 3
     except (Interrupted, KeyboardInterrupt):

@@ -4,8 +4,8 @@
 They are absolute, as rate() wants them, and grow while they are switched on,
 from 0 since the disk came.  The mode is no label of theirs, since the kernel
 counts per disk: a mode that comes back would seem to have done what others did
-meanwhile.  Join with plugstat_policy_info, as the rules beside the dashboard
-do.
+meanwhile.  Join with plugstat_policy_info, as packaging/prometheus
+does.
 """
 import os
 
