@@ -6,7 +6,9 @@ A cover letter names loads of SUITE=native in a line "@figures NAME...". One run
 of that suite has them all: the kernel at the end of the section is compared with
 the one before it, in the same rounds. A run of this very code is used again. The
 result is patches/*/figures.json, from which "make series" fills the covers in,
-as long as it is of the same code. "whole" stands for the whole series. README.md,
+as long as it is of the same code. "whole" stands for the whole series, "mails"
+for single ones whose message has such a line: each against the one before, in
+rounds of its own. README.md,
 its picture and Documentation/block/plug-measurements.rst are filled in from
 that, and from what there is of "make bench", see lab/bench/documents.py.
 """
@@ -14,7 +16,7 @@ import argparse
 import dataclasses
 
 from lab.bench import documents, lab
-from lab.native import native, native_loads
+from lab.native import native, native_build, native_loads, native_rounds
 from scripts import common
 from scripts.series import measured as store
 
@@ -63,6 +65,29 @@ def measure_chosen(chosen, wanted, rounds):
                                  "modes": measure(MODES, loads, rounds)})
 
 
+def asked_mails(git):
+    """[(subject, commit, loads)] of those mails that want figures."""
+    found = []
+    for commit in git.commits("refs/tags/base", "refs/heads/series"):
+        subject, body = git.message(commit)
+        for names in store.PLACE.findall(body):
+            found.append((subject, commit, names.split()))
+    return found
+
+
+def measure_mails(mails, git, rounds):
+    for subject, commit, loads in mails:
+        cells = [native_rounds.Cell(name) for name in ("before", "after")]
+        plan = native_rounds.Plan(
+            native.images({"before": git.ref(f"{commit}^"), "after": commit}),
+            cells, loads, rounds, native.PATIENCE)
+        seen = native_rounds.measure(plan)
+        store.save_mail(subject, store.code_at(git, commit), {
+            load: [{key: value for key, value in native.compare(
+                seen, load, *cells).items() if key in KEPT}] for load in loads})
+        print(subject, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=native.RUNS,
@@ -71,24 +96,27 @@ def main():
                         "fill the documents in from what there is")
     parser.add_argument("section", nargs="*", help="only these")
     args = parser.parse_args()
-    wanted = native.asked()
-    unknown = [name for name in args.section
-               if name not in wanted and name != store.WHOLE]
+    wanted, git = native.asked(), native_build.git()
+    mails = asked_mails(git)
+    there = [*wanted, store.WHOLE, store.MAILS]
+    unknown = [name for name in args.section if name not in there]
     if unknown:
         parser.error(f"no cover of a section '{unknown[0]}' wants figures; "
-                     f"there are: {' '.join([*wanted, store.WHOLE])}")
-    strange = sorted({name for names in wanted.values() for name in names}
-                     - set(native_loads.LOADS))
+                     f"there are: {' '.join(there)}")
+    strange = sorted({name for names in (*wanted.values(), *(
+        loads for _, _, loads in mails)) for name in names} - set(native_loads.LOADS))
     if strange:
-        parser.error(f"covers want figures of '{strange[0]}'; there are: "
+        parser.error(f"covers or mails want figures of '{strange[0]}'; there are: "
                      f"{' '.join(native_loads.LOADS)}")
     if args.fill and args.section:
         parser.error("--fill measures no section; give one or the other")
-    chosen = [] if args.fill else args.section or [*wanted, store.WHOLE]
+    chosen = [] if args.fill else args.section or there
     with common.program("figures", documents.DocumentError, *lab.ERRORS,
                         advice="; what was measured is kept"):
-        if chosen:
+        if set(chosen) - {store.MAILS}:
             measure_chosen(chosen, wanted, native.rounds_of_now(args.rounds))
+        if store.MAILS in chosen:
+            measure_mails(mails, git, args.rounds)
         print("\n".join(documents.update()))
 
 

@@ -18,7 +18,7 @@ from .tree import BASE_REF, MADE, made_series, open_tree
 
 def signed(commit_id, ident, git, parent):
     """The commit once more, as the person who sends it."""
-    subject, body = git.message(commit_id)
+    subject, body = measured.fill_message(git, commit_id)
     return git.commit(git.tree_of(commit_id), f"{subject}\n\n{body}".strip(), parent, ident)
 
 
@@ -75,7 +75,20 @@ def check_signatures(out):
                           "adds that; remove it from the message")
 
 
+# A time, and what it is the difference of, as somebody typed it: it ages.
+TYPED = re.compile(r"\d ns (less|more|per I/O)")
+
+
+def check_figures(git, commits):
+    for commit in commits:
+        subject, body = git.message(commit)
+        if found := TYPED.search(body):
+            raise Failure(f"the message of '{subject}' has a figure that was typed, "
+                          f"'{found[0]}': have a line '@figures LOAD...' instead")
+
+
 def export_sections(git, series, commits, ident, out):
+    check_figures(git, commits)
     tip, sections = git.ref(BASE_REF), list(series.sections)
     for section in sections:
         applies_on(section, sections)  # complains of a cover that does not say
@@ -184,7 +197,7 @@ def compare(git, clone, start, tip, paths):
     if len(said) != len(meant):
         wrong.append(f"{len(said)} mails for {len(meant)} patches")
     for one, other in zip(said, meant):
-        if clone.message(one) != git.message(other):
+        if clone.message(one) != measured.fill_message(git, other):
             wrong.append(f"the message of '{git.message(other)[0]}' differs")
     return wrong
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measured figures: patches/<base>/figures.json, by section, and of the whole
-series. Cover letters are filled from them here, documents in
-lab/bench/documents.py.
+"""Measured figures: patches/<base>/figures.json, by section, of single mails, and
+of the whole series. Cover letters and mails are filled from them here, documents
+in lab/bench/documents.py.
 
-In a cover they count only for the code that they were measured on.
+In a cover or a mail they count only for the code that they were measured on.
 """
 
 import hashlib
@@ -19,9 +19,10 @@ PLACE = re.compile(r"^@figures (.*)$", re.M)
 # What is no part of what was measured
 ELSEWHERE = ("Documentation", "MAINTAINERS", "tools", "block/tests", "lib/tests")
 
-# The name of the whole series.
-WHOLE = "whole"
+# The name of the whole series, and of what was measured of single mails.
+WHOLE, MAILS = "whole", "mails"
 
+UNKNOWN = "  (This code has not been measured: make figures.)"
 HEAD = "                            ns per I/O   ratio (95%)"
 
 
@@ -58,6 +59,10 @@ def code(git, ref):
     return [line for line in lines if line.split("\t")[1] not in ELSEWHERE]
 
 
+def code_at(git, ref):
+    return hashlib.sha256("\n".join(code(git, ref)).encode()).hexdigest()[:16]
+
+
 def code_of(section):
     """Names the code of a kernel at the end of a section."""
     git = Git(env.TREE)
@@ -65,14 +70,24 @@ def code_of(section):
                   else f"refs/tags/section/{section}")
     if not ref:
         raise Failure(f"the tree has no section {section}; first: make tree")
-    return hashlib.sha256("\n".join(code(git, ref)).encode()).hexdigest()[:16]
+    return code_at(git, ref)
 
 
 def save(section, found):
     """Keep what was measured of a section, now: we may be interrupted."""
-    names = [*section_names(), WHOLE]
+    keep(section, {"code": code_of(section), **found})
+
+
+def save_mail(subject, code, rows):
+    """The same of a mail, and with it what is known of those that are left."""
+    known = load().get(MAILS, {})
+    keep(MAILS, {**known, subject: {"code": code, "rows": rows}})
+
+
+def keep(section, found):
+    names = [*section_names(), WHOLE, MAILS]
     known = {name: one for name, one in load().items() if name in names}
-    known[section] = {"code": code_of(section), **found}
+    known[section] = found
     write_file(FILE, (compact(known) + "\n").encode())
 
 
@@ -86,10 +101,13 @@ def table(section):
     """The figures of a section, for its cover."""
     one = load().get(section)
     if not one or one["code"] != code_of(section):
-        return "  (This code has not been measured: make figures.)"
+        return UNKNOWN
     before = "Linux as it is" if one["before"] == "unpatched" else f"section {one['before']}"
-    lines = [f"  With this section, and its speed as a ratio to {before}:", HEAD,
-             *(line(name, row) for name, row in one["rows"].items())]
+    return rows_of(one, f"  With this section, and its speed as a ratio to {before}:")
+
+
+def rows_of(one, head):
+    lines = [head, HEAD, *(line(name, row) for name, row in one["rows"].items())]
     if not all(timed["quiet"] for row in one["rows"].values() for timed in row):
         lines.append("  (The machine was not quiet: times may be off.)")
     return "\n".join(lines)
@@ -98,3 +116,16 @@ def table(section):
 def fill(section, text):
     """A cover letter with its figures."""
     return PLACE.sub(lambda _: table(section), text)
+
+
+def fill_message(git, commit):
+    """(subject, body) of a mail with its figures; none for a base on which nothing
+    is measured."""
+    subject, body = git.message(commit)
+    if not PLACE.search(body):
+        return subject, body
+    one = load().get(MAILS, {}).get(subject)
+    found = UNKNOWN if load() else ""
+    if one and one["code"] == code_at(git, commit):
+        found = rows_of(one, "  With this patch, and its speed as a ratio to the one before:")
+    return subject, PLACE.sub(lambda _: found, body).strip("\n")

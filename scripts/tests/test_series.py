@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import importlib
 import io
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,8 @@ from unittest import mock
 import pytest
 
 from scripts import ROOT, common
-from scripts.series import __main__ as series, env
+from scripts.series import __main__ as series, env, measured
+from scripts.series.git import Git
 
 ME = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
       for what, value in (("NAME", "Dev"), ("EMAIL", "dev@example.invalid"))}
@@ -282,6 +284,7 @@ MAILED = "build/series-7.3/batching/0001-foo-count.patch"
     ("export", COVER, "on: batching", "on: later", "policy.cover, 'later', batching"),
     ("export", "block/policy.c", "policy", "p", "older than the series, make tree"),
     ("tree export", TOOLS, "Because.", "Signed-off-by: X <x@example.invalid>", "Signed-off-by"),
+    ("tree export", TOOLS, "Because.", "Random 4K: 1.5 ns less.", "tools: show, @figures"),
     ("verify", MAILED, "+int count;", "+int other;", "block/foo.c"),
     ("verify", MAILED, "Because.", "Whyever.", "message, foo: count"),
     ("verify", MAILED, "-int line10;", "-int line77;", "git am, batching"),
@@ -680,6 +683,26 @@ def test_export_and_am_make_the_tree(f):
     f.git("reset", "-q", "--hard", "section/batching")
     f.git("am", "-q", str(f.mails / "policy.mbox"))
     assert f.head_tree() == f.git("rev-parse", "section/policy^{tree}")
+
+
+def test_export_fills_figures_of_mails(f, monkeypatch):
+    """As long as they are of this very code; where nothing is measured, with none."""
+    monkeypatch.setattr(measured, "FILE", f.root / "patches/7.3/figures.json")
+    f.edit("patches/7.3/0001-foo-count.patch", "Because.", "Because.\n\n@figures rand4k-s32")
+    f.ok("tree")
+    f.ok("export")
+    f.ok("verify")
+    text = (f.root / MAILED).read_text()
+    assert "\nBecause.\n---\n" in text, text
+    timed = {"ns_per_io": 48.04, "ratio": 1.1, "ci_low": 1.05, "ci_high": 1.2, "quiet": True}
+    for code, words in (("0" * 16, "(This code has not been measured"),
+                        (None, "rand4k-s32                       48.0   1.100 (1.050 to 1.200)")):
+        code = code or measured.code_at(Git(f.tree), "section/batching")
+        f.write({"patches/7.3/figures.json": json.dumps({"mails": {"foo: count": {
+            "code": code, "rows": {"rand4k-s32": [timed]}}}})})
+        f.ok("export")
+        assert words in (f.root / MAILED).read_text()
+        f.ok("verify")
 
 
 def test_export_from_the_sender(f):
