@@ -64,7 +64,6 @@ VARIANTS = {
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
     "base-torture": (BASE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
-    "base-trace": (BASE, "o-trace", [CONFIG, fragment("trace")], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (f"{TREE}-noplug", "o-kernel", [CONFIG], BOOTABLE),
