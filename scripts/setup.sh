@@ -51,12 +51,11 @@ wanted() {
 	arm64) echo "$arm64" ;;
 	deb) echo "$deb" ;;
 	deb-test) echo "$deb_test" ;;
-	lintian) echo lintian ;;
 	rpm) echo "rpm=rpmbuild" ;;
 	stick) echo "$stick" ;;
 	*)
 		die "'$1' is unknown; accepted: all, kernel, tree, each-commit," \
-			"arm64, deb, deb-test, lintian, rpm, stick"
+			"arm64, deb, deb-test, rpm, stick"
 		;;
 	esac
 }
