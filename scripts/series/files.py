@@ -42,9 +42,6 @@ class Series:
     entries: list = field(default_factory=list)
     tail: list = field(default_factory=list)
 
-    def outline(self):
-        return [list(self.sections), [(e.section, e.name, sorted(e.files)) for e in self.entries]]
-
 
 # --- the series file ---------------------------------------------------------
 

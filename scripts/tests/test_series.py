@@ -516,41 +516,22 @@ def test_refresh_sections(f):
     assert f.list_mails()[0] == "0001-perf-new.patch"
 
 
-@pytest.mark.parametrize("path, text", [
-    ("block/policy.c", "int tree;\n"), ("block/stat.h", None), ("block/more.c", "int tree;\n")])
-def test_refresh_refuses_what_both_changed(f, path, text):
-    """Edited, removed or new in the tree, until the room is the same."""
-    f.write({path: "int rooms;\n"})
-    (f.tree / path).unlink(missing_ok=True)
-    f.commit("policy: fix", {path: text} if text else {})
-    before = state(f.root / "patches")
-    f.refused("refresh", words=[path])
-    assert f.read(path) == "int rooms;\n" and state(f.root / "patches") == before
-    if text:
-        f.write({path: text})
-        f.ok("refresh")
-
-
-def test_refresh_keeps_newer_rooms(f):
-    f.write({"block/stat.c": "int rooms;\n"})
-    f.commit("policy: fix", {"block/policy.c": "int tree;\n"})
-    text = f.ok("refresh")
-    assert "newer edits" in text, text
-    assert f.read("block/stat.c") == "int rooms;\n" and f.read("block/policy.c") == "int tree;\n"
-    assert (f.tree / "block/stat.c").read_text() == "int rooms;\n"
-
-
-def test_refresh_three_way_on_mails(f):
-    first = "patches/7.3/0001-foo-count.patch"
-    f.edit(first, "Because.", "For a better reason.")
-    foo = (f.tree / "block/foo.c").read_text()
-    f.commit("foo: one more", {"block/foo.c": foo.replace("line5;", "five;")})
+@pytest.mark.parametrize("path, text, word", [
+    ("block/stat.c", "int rooms;\n", "git stash"), ("block/policy.c", "int rooms;\n", "cherry-pick"),
+    ("patches/7.3/0001-foo-count.patch", mail("foo: count", MAILS["0001-foo-count.patch"].partition(
+        "---\n\n")[2], "For a better reason."), "was edited"),
+    ("block/more.c", "int rooms;\n", "block/more.c, new in")])
+def test_refresh_refuses_newer_rooms(f, path, text, word):
+    """Until all is as the tree was made of it, and nothing is where a new file goes."""
+    before = f.read(path) if (f.root / path).exists() else None
+    f.commit("policy: fix", {"block/policy.c": "int tree;\n", "block/more.c": "int tree;\n"})
+    f.write({path: text})
+    contents = f.contents()
+    f.refused("refresh", words=[word, "nothing was written"])
+    assert f.contents() == contents
+    f.write({path: before or "int tree;\n"})
     f.ok("refresh")
-    assert "For a better reason." in f.git("log", "-1", "--format=%b", "section/batching")
-    f.edit(first, "+int count;", "+int rooms;")
-    f.git("checkout", "-q", "-B", "series", "section/batching")
-    f.commit("foo: count", {"block/foo.c": foo.replace("int count;", "int tree;")}, "--amend")
-    f.refused("refresh", words=["0001-foo-count.patch"])
+    assert f.read("block/policy.c") == f.read("block/more.c") == "int tree;\n"
 
 
 def test_refresh_refuses_what_makes_no_series(f):
@@ -561,7 +542,7 @@ def test_refresh_refuses_what_makes_no_series(f):
     f.git("commit", "-q", "--amend", "-m", "x\n\nA table:\n--- cut\nlost")
     f.refused("refresh", words=["would not survive a mail"])
     f.edit(LIST, "0003-tools.patch tools/policy.sh\n", "")
-    f.refused("refresh", words=["series was edited"])
+    f.refused("refresh", words=["the series, or a file that it lists, was edited"])
     f.git("reset", "-q", "--hard", MADE)
     f.refused("refresh", words=["no new commits", "make tree"])
 
