@@ -146,17 +146,6 @@ def file_name(number, subject):
     return f"{number:04d}-{slug}.patch"
 
 
-def rejected(diff, complaint):
-    """The hunks that git's complaint is about; git itself shows only lines."""
-    found = []
-    for path, line in re.findall(r"^error: patch failed: (.+):(\d+)$", complaint, re.M):
-        part = re.search(rf"^diff --git a/{re.escape(path)} .*?(?=^diff --git |\Z)", diff,
-                         re.M | re.S)
-        hunk = part and re.search(rf"^@@ -{line}[ ,].*?(?=^@@ |\Z)", part[0], re.M | re.S)
-        found.append((path, (hunk or part or [""])[0]))
-    return found
-
-
 # --- rooms -------------------------------------------------------------------
 
 def file_mode(path):

@@ -274,7 +274,7 @@ MAILED = "build/series-7.3/batching/0001-foo-count.patch"
     ("tree", LIST, " tools/policy.sh", "", "0003-tools.patch, brings nothing"),
     ("tree", TOOLS, "---\n\n", f"---\n\n{NEW_FILE}", "0003-tools.patch, block/n.c"),
     ("tree", FOO, "-int line20;", "-int no_such_line;",
-     "0002-foo-policy.patch, block/foo.c, -int no_such_line;, @@ -17"),
+     "0002-foo-policy.patch, int line19;\nint no_such_line;, block/foo.c:17"),
     ("tree", KSRC, "7\nPATCHLEVEL = 3", "6\nPATCHLEVEL = 12", "6.12, 7.3"),
     ("tree", KSRC, "", None, "no kernel source tree"),
     ("export", COVER, "", None, "policy.cover"),
@@ -377,7 +377,7 @@ def test_newer_source_that_does_not_fit(f):
     (f.root / "build/cache/linux-source-7.3.version").write_text("7.3.5-1\n")
     env = {"KSRC": "", "DEBIAN_MIRROR": f"file://{mirror}", "DEBIAN_SECURITY": "file:///none"}
     text = f.ok("tree", **env)
-    for word in ("rejected in block/foo.c", "7.3.5-1 does not take the series", "7.3.4-1)"):
+    for word in ("error: patch failed: block/foo.c:7", "7.3.5-1 does not take the series", "7.3.4-1)"):
         assert word in text, text
     assert "7.3.4-1" in f.git("log", "-1", "--format=%s", "base")
     f.edit("patches/7.3/0001-foo-count.patch", "-int line10", "-int line99")
