@@ -268,8 +268,9 @@ MAILED = "build/series-7.3/batching/0001-foo-count.patch"
     ("tree", LIST, "tools/policy.sh", "drivers/bar.c", "drivers/bar.c, exists in the kernel"),
     ("tree", LIST, "[batching]\n", "", "before any [section]"),
     ("tree", LIST, "[policy]", "[Policy]", "a section is"),
-    ("tree", LIST, "tools/policy.sh", "tools/", "is not the path"),
-    ("tree", LIST, "tools/policy.sh", "tools/*", "patterns"),
+    ("tree", LIST, "tools/policy.sh", "tools/*", "tools/*, no plain file, 0003-tools.patch"),
+    ("tree", LIST, "tools/policy.sh", "../ksrc/Makefile", "../ksrc/Makefile, outside repository"),
+    ("tree", LIST, "0003-tools.patch tools/policy.sh", "0001-foo-count.patch", "same subject"),
     ("tree", LIST, "0003-tools.patch", "0009-no.patch", "0009-no.patch"),
     ("tree", LIST, " tools/policy.sh", "", "0003-tools.patch, brings nothing"),
     ("tree", TOOLS, "---\n\n", f"---\n\n{NEW_FILE}", "0003-tools.patch, block/n.c"),
@@ -545,17 +546,6 @@ def test_refresh_refuses_what_makes_no_series(f):
     f.refused("refresh", words=["the series, or a file that it lists, was edited"])
     f.git("reset", "-q", "--hard", MADE)
     f.refused("refresh", words=["no new commits", "make tree"])
-
-
-def test_refresh_fills_an_empty_series(f):
-    write(f.patches, {"series": "[batching]\n\n[policy]\n"})
-    f.ok("tree")
-    f.commit("first", {"block/stat.c": "int stat;\n"})
-    f.commit("second\n\nSection: policy", {"block/policy.c": "int policy;\n"})
-    f.ok("refresh")
-    assert f.read("patches/7.3/series") == (
-        "[batching]\n0001-first.patch \\\n\tblock/stat.c\n\n"
-        "[policy]\n0002-second.patch \\\n\tblock/policy.c\n")
 
 
 # --- a series for another kernel ----------------------------------------------
