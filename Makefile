@@ -226,7 +226,6 @@ blktests: $(if $(BLKTESTS),kernel)
 #:               FLAVOUR=name  these, and deb-test: lean (default), cloud, or
 #:                             a file
 deb rpm: setup tree
-	@$(if $(filter deb,$@),sh scripts/setup.sh lintian || true)
 	@python3 -m scripts.packages $@ --flavour '$(or $(FLAVOUR),lean)'
 
 #:   deb-test  installs, boots and removes them in a Debian 13 guest

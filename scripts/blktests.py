@@ -11,7 +11,6 @@ and on null_blk. On the patched kernel all must pass, on the unpatched one all m
 fail.
 """
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from scripts import kernel
 from lab.bench import lab
 from scripts.checks import tap
 from scripts.series.blktests_mails import commit_all, export, load
-from scripts.series.env import BUILD, remove, say, step
+from scripts.series.env import BUILD, remove, step
 from scripts.series.files import write_file
 from scripts.series.git import AUTHOR, Failure, new_repository
 
@@ -39,10 +38,9 @@ STUBS = {"udevadm": "exit 0", "modprobe": "exit 1"}
 
 SECONDS = 120                   # for one test
 
-# A line in which check says what became of a test.
-VERDICT = re.compile(r"(\S+/\d+) .*\[(passed|failed|not run)\]$")
+# What check is to say of a test, by kernel; a skip is neither.
 WANTED = {"patched": "passed", "base": "failed"}
-WORDS = {"passed": "passes", "failed": "fails"}
+JOB = Path(kernel.ROOT, "scripts/series/blktests_guest.sh")
 
 
 def find_checkout(name):
@@ -75,60 +73,20 @@ def guest_files(top):
     return tuple(dict.fromkeys(files))
 
 
-def check(variant, mails, top):
-    """Boots a kernel, runs the tests: ({test: (verdict, details)}, boot.Result)"""
-    names = {mail.path[len("tests/"):]: mail.name for mail in mails if mail.is_test}
-    found, last = {}, None
-
-    def take(line):
-        nonlocal last
-        verdict = VERDICT.match(line)
-        if verdict:
-            last = found[names[verdict[1]]] = (verdict[2], [])
-            say(f"{variant}: {verdict[1]} {names[verdict[1]]}: {verdict[2]}")
-        elif last and line.startswith("    "):
-            last[1].append(line.strip())
-
-    job = (Path(kernel.ROOT) / "scripts/series/blktests_guest.sh").read_text(encoding="ascii")
-    disk = GUEST / "disk.img"
+def try_kernel(report, variant, wanted, tests, top):
+    """Each test is a result, and that the guest saw no warning, hang or crash."""
+    kernel.build(variant)
+    disk, seen = GUEST / "disk.img", []
     disk.unlink(missing_ok=True)
-    with common.clock(lambda seconds: f"{variant}: {len(found)} of {len(names)} tests, "
-                      f"{seconds:.0f} s"):
+    with common.clock(lambda seconds: common.how_far(
+            f"# blktests, {variant}", len(seen), len(tests), "tests", seconds)):
         result = guest.run(
-            variant, str(GUEST / variant), f"set -- {SECONDS} {' '.join(names)}\n" + job,
-            files=guest_files(top), name="blktests", disks=(f"file:{disk}:256m",),
-            timeout=2 * SECONDS, append="brd.rd_nr=1", on_line=take,
-            accel=os.environ.get("ACCEL") or "auto")
-    return found, result
-
-
-def unexpected(path, details):
-    expected = path.read_text(encoding="utf-8").splitlines()
-    return [line for line in details
-            if line.startswith("saw: ") and line[len("saw: "):] not in expected]
-
-
-def judge(report, variant, mail, found, top):
-    """One test: a skip is no pass."""
-    verdict, details = found.get(mail.name, ("not reported", []))
-    wanted = WANTED[variant]
-    if verdict == wanted == "failed":
-        for line in unexpected(top / f"{mail.path}.out", details):
-            report.say(f"# {line}")
-    report.check(verdict == wanted, f"{variant}: {mail.path} {mail.name}: {WORDS[wanted]}",
-                 "\n".join([f"{verdict}, wanted: {wanted}", *details]))
-
-
-def judge_all(report, variant, mails, top):
-    found, result = check(variant, mails, top)
-    for mail in mails:
-        if mail.is_test:
-            judge(report, variant, mail, found, top)
-    left = [line for _, details in found.values() for line in details
-            if line.startswith("left by ")]
-    report.check(not left, f"{variant}: all is set as before", "\n".join(left))
-    report.check(result.ok, f"{variant}: the guest saw no warning, hang or crash",
-                 f"{result.reason}; see {result.log}")
+            variant, str(GUEST / variant), f"sh /{JOB.name} {wanted} {SECONDS} "
+            f"{' '.join(tests)} >&3\n", files=(*guest_files(top), *guest.into("", JOB, guest.TAP)),
+            name="blktests", disks=(f"file:{disk}:256m",), timeout=2 * SECONDS,
+            append="brd.rd_nr=1", accel=os.environ.get("ACCEL") or "auto",
+            on_line=lambda line: seen.append(line) if tap.parse(line) else None)
+    report.guest(variant, result)
 
 
 def try_mails(mails, checkout, box):
@@ -138,9 +96,9 @@ def try_mails(mails, checkout, box):
     text, code = kernel.run(["shellcheck", "-x", "-e", "SC2119", "-f", "gcc",
                              *(mail.path for mail in mails)], "shellcheck", cwd=top)
     report.check(not code, "shellcheck, as blktests' make check has it", text)
-    for variant in WANTED:
-        kernel.build(variant)
-        judge_all(report, variant, mails, top)
+    tests = [f"{mail.path[len('tests/'):]}:{mail.name}" for mail in mails if mail.is_test]
+    for variant, wanted in WANTED.items():
+        try_kernel(report, variant, wanted, tests, top)
     report.exit()
 
 

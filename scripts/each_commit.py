@@ -1,27 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Proves that each commit of the series stands on its own.
-
-In a work tree that goes from commit to commit:
+"""Proves that each commit of the series stands on its own, in a work tree of its own.
 
 on-gcc, off-gcc
-    the options that the series adds, its KUnit tests with them, are all on or
-    all off; make -Werror of the directories with hooks, of what else the
-    series changes and of kernel/sched/core.o. No symbol that nothing defines.
-    What make compiles again, it checks again: all that includes a changed
-    header.
+    the options that the series adds, and its KUnit tests, all on or all off: make
+    -Werror of the directories with hooks and of what else it changes, and no
+    symbol that nothing defines
 on-clang, off-clang
     the same, at the last commit of each section
 doc, html
-    at the last commit: kernel-doc says nothing that it does not say of the base;
-    the pages are made without a warning
+    at the last commit: kernel-doc says no more than of the base, and the pages are
+    made without a warning
 
-What has passed is remembered by its sources, so that the next run asks only
-what is new. --since: only sections whose mails differ from those of a commit of
-this repository, and commits that come elsewhere or bring a file that differs;
-and nothing of the last commit alone. Left out: checkpatch, sparse and W=1, which
-`make lint` has; the link to vmlinux, and modules, which `make kernel` and `make
-matrix` have.
+What has passed is remembered by its sources. --since: only commits that changed, as
+a section's mails, another place or a file of theirs show; nothing of the last
+commit alone. checkpatch, sparse and W=1 are for make lint, linking for make kernel.
 """
 import argparse
 import collections

@@ -64,7 +64,6 @@ VARIANTS = {
     "off": (TREE, "o-off", [CONFIG, OFF], HOOKED),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
     "base-torture": (BASE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
-    "base-trace": (BASE, "o-trace", [CONFIG, fragment("trace")], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (f"{TREE}-noplug", "o-kernel", [CONFIG], BOOTABLE),
@@ -157,18 +156,23 @@ def variant_command(variant, *args):
                         compiler=COMPILERS.get(variant, gcc))
 
 
-def run(command, what, **how):
+def run(command, what, log=None, **how):
     """Run a command to its end, and say how far it is: (all that it prints, its exit
-    status)."""
-    lines, doing = [], ""
+    status). log: a file that gets it line by line"""
+    lines, steps = [], []
 
     def take(line):
-        nonlocal doing
         lines.append(line)
+        if log:
+            log.write(line)
         if common.STEP.match(line):
-            doing = " ".join(line.split()) + ", "
+            steps.append(" ".join(line.split()))
 
-    with common.clock(lambda seconds: f"{what}: {doing}{int(seconds)} s"):
+    def state(seconds):
+        done = f"{len(steps)} steps, {steps[-1]}, " if steps else ""
+        return f"{what}: {done}{int(seconds)} s"
+
+    with common.clock(state):
         code = common.run(command, take, **{"env": environment(), **how})
     return "".join(lines), code
 
@@ -273,20 +277,12 @@ def configure(variant):
 
 
 def make_logged(what, command, log_name):
-    """Run a make: say how far it is, log all that it prints,
-    and show the end of that if it fails."""
-    start, done = time.monotonic(), ["make"]
-
-    def take(line):
-        log.write(line)
-        if common.STEP.match(line):
-            done.append(" ".join(line.split()))
-
-    with open(log_name, "w", encoding="utf-8") as log, common.clock(
-            lambda seconds: f"{what}: {len(done) - 1} steps, {done[-1]}, {int(seconds)} s"):
-        failed = common.run(command, take, env=environment())
+    """The same for a make: all that it prints is in a log, and its end is shown if it
+    fails."""
+    start = time.monotonic()
+    with open(log_name, "w", encoding="utf-8") as log:
+        text, failed = run(command, what, log)
     if failed:
-        text = Path(log_name).read_text(encoding="utf-8")
         raise BuildError(f"{text[-3000:]}\n{what} failed to build, see {log_name}")
     seconds = time.monotonic() - start
     if seconds >= 5:

@@ -1,15 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compiles the hooks in the configurations that nothing else here builds.
+"""Compiles the last commit in the configurations that nothing else here builds.
 
-At the last commit, each with W=1: the directories with hooks, what else the
-series changes, and kernel/sched/core.o.  No message that the unpatched tree
-does not draw in the same configuration, and no symbol missing that the
-directories define in another one.  --link makes vmlinux of "off" and "i386".
-
-Preemption: x86 has no PREEMPT_NONE since only architectures that cannot
-preempt at all offer it (ARCH_NO_PREEMPT); so it is compiled for hexagon, which
-clang knows, has 32 bits, and no PCI, thus no NVMe.
+W=1 of the directories with hooks and of what else the series changes: no message
+that the unpatched tree does not draw in the same configuration, and no symbol
+missing that another one defines. PREEMPT_NONE is only for architectures that cannot
+preempt at all: hexagon, which clang knows, has 32 bits, and no PCI, thus no NVMe.
 """
 import argparse
 import os

@@ -46,10 +46,6 @@ RPM_OPTIONS = " ".join(f"--define='{name}'" for name in (
 WANTED = {"deb": ["linux-image-*.deb", "linux-headers-*.deb"],
           "rpm": ["o/rpmbuild/RPMS/*/kernel-[0-9]*.rpm"]}
 
-# lintian on what is no part of Debian, and on kbuild, which has modules below
-# /lib: a link to usr/lib since Debian 13
-NOT_OURS = ["initial-upload-closes-no-bugs", "aliased-location"]
-
 
 def tools(form):
     """The package of the tools, in build/deb or build/rpm; its path."""
@@ -155,26 +151,6 @@ class Flavour:
             return self.build()
 
 
-def lint_errors(text):
-    """Of what lintian says, the errors that count; of our own package the
-    warnings, too."""
-    found = re.findall(rf"^((?:E: [^:]+|W: {NAME}): (\S+).*)$", text, re.M)
-    return [line for line, tag in found if tag not in NOT_OURS]
-
-
-def lint(packages):
-    """lintian's errors end us."""
-    if not shutil.which("lintian"):
-        print("lintian: not installed, so nothing has checked these packages")
-        return
-    # not by --suppress-tags: each version refuses tags that it does not know
-    errors = lint_errors(kernel.quiet(
-        ["lintian", "--fail-on", "none", "--allow-root", *packages], "lintian"))
-    if errors:
-        raise kernel.BuildError("\n".join(["lintian:", *errors]))
-    print("lintian: no errors")
-
-
 FLAVOUR_HELP = {"default": "lean", "metavar": "lean|cloud|FILE", "help": "small, for virtual "
                 "machines; Debian's configuration for clouds; a configuration of yours [lean]"}
 
@@ -187,8 +163,6 @@ def main():
     with common.program("packages.py", kernel.BuildError, OSError,
                         advice="; run it again to go on"):
         made = [tools(args.form), *Flavour(args.flavour, args.form).packages()]
-        if args.form == "deb":
-            lint(made)
         for path in made:       # apt takes what has no ./ for a package's name
             print(os.path.join(".", shown(path)))
 

@@ -27,7 +27,7 @@ each_commit="sparse clang-19 python3-ply=
 # busybox-static: as "busybox" it would want libraries, which no guest has.
 guests="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio
 	nvme-cli=nvme xfsprogs=mkfs.xfs e2fsprogs=mke2fs mdadm dmsetup
-	bcache-tools=make-bcache bsdextrautils=column linux-perf=perf
+	bcache-tools=make-bcache bsdextrautils=column
 	libaio-dev=/usr/include/libaio.h"
 host="python3-pytest=pytest-3 shellcheck mandoc bubblewrap=bwrap"
 
@@ -51,12 +51,11 @@ wanted() {
 	arm64) echo "$arm64" ;;
 	deb) echo "$deb" ;;
 	deb-test) echo "$deb_test" ;;
-	lintian) echo lintian ;;
 	rpm) echo "rpm=rpmbuild" ;;
 	stick) echo "$stick" ;;
 	*)
 		die "'$1' is unknown; accepted: all, kernel, tree, each-commit," \
-			"arm64, deb, deb-test, lintian, rpm, stick"
+			"arm64, deb, deb-test, rpm, stick"
 		;;
 	esac
 }

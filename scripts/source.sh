@@ -1,17 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # source.sh [--refuse VERSION | --config ARCH]: makes sure that build/cache holds
-# the kernel source as Debian ships it: linux-source-$KVER.tar.xz, and its Debian
-# version beside it; or Debian's configuration for clouds, of amd64 or arm64.
+# Debian's linux-source-$KVER.tar.xz, and its version beside it; or Debian's
+# configuration for clouds, of amd64 or arm64. KSRC=<dir>: that tree is used instead.
 #
-# What a suite offers is taken, so that point releases are used; once no suite
-# has the package, or has one that does not take the series (--refuse), the
-# version that patches/$KVER/source names is taken from the pool, where packages
-# stay for longer, and must have the SHA256 given there.
-#
-# apt downloads it, so that signatures are checked against Debian's keyring, but
-# with sources and state of its own: the machine's are neither read nor changed.
-# KSRC=<dir>: the user's tree is used instead.
+# A suite's is taken, for its point releases; where no suite has one that takes the
+# series (--refuse), that of patches/$KVER/source, by its SHA256, from the pool,
+# which keeps packages for longer. apt has sources and state of its own for this.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -59,7 +59,7 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("lab.tests.guest_runner")),
     ("host-tools", 60, "kernel", ".", "unit tests of the Python programs",
      # without what the first fetches, what Prometheus takes is skipped
-     ["sh", "-c", "sh scripts/checks/fetch_prometheus.sh; pytest-3 --tap"]),
+     ["sh", "-c", "sh scripts/fetch_debian.sh prometheus; pytest-3 --tap"]),
     ("selftests-uml", 60, "tree", KERNEL + GUEST + SUITE,
      "the kselftests that a guest does not show better, in a process",
      module("scripts.selftest", "--uml", "--rest")),

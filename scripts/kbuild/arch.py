@@ -37,7 +37,7 @@ def output(name):
 @functools.cache
 def root():
     """Debian's programs for arm64, unpacked; fetched if need be."""
-    if subprocess.run(["sh", env.ROOT / "scripts/fetch_arm64.sh"], check=False).returncode:
+    if subprocess.run(["sh", env.ROOT / "scripts/fetch_debian.sh", NAME], check=False).returncode:
         raise ArchError("the programs for arm64 cannot be had, see above")
     return ROOT
 

@@ -1,9 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The job of blktests.py's guest: SECONDS TEST...
-#
-# Says what check says of each test, and indented, as check has it, what a test
-# that failed has printed and which settings a test has not put back.
+# In the guest of blktests.py: WANTED SECONDS TEST:NAME...  Speaks TAP: a test is good
+# if WANTED, passed or failed, is what blktests' check says of it, and if it puts back
+# all that it sets.
+
+# shellcheck disable=SC2317 # a function is called by the name given to check
+
+# shellcheck source-path=SCRIPTDIR source=../../lab/qemu/tap.sh
+. "${0%/*}/tap.sh"
+
+LOG=/tmp/said
 
 settings()
 {
@@ -14,27 +20,24 @@ settings()
 		/proc/sys/kernel/io_uring_disabled /proc/mounts
 } 2>/tmp/errors
 
-# After the test $1
-say_more()
+# is WANTED TEST
+is()
 {
-	for bad in results/*/"$1".out.bad; do
-		[ ! -e "$bad" ] || sed 's/^/    saw: /' "$bad"
-	done
+	timeout "$seconds" bash ./check "$2" >"$LOG" 2>&1
 	settings >/tmp/after
-	# busybox: diff -u
-	diff /tmp/before /tmp/after | sed -n "s,^[-+][^-+],    left by $1: &,p"
+	diff -u /tmp/before /tmp/after | sed -n 's/^[-+][^-+]/left behind: &/p' >>"$LOG"
 	mv /tmp/after /tmp/before
+	grep -q "\[$1\]\$" "$LOG" && ! grep -q '^left behind' "$LOG"
 }
 
-seconds=$1
-shift
+wanted=$1 seconds=$2
+shift 2
 ln -s /proc/self/fd /dev/fd
 cd /blktests || exit
 echo 'TEST_DEVS=(/dev/nvme0n1)' >config
 settings >/tmp/before
 for test; do
-	{
-		timeout "$seconds" bash ./check "$test" 2>&1
-		say_more "$test"
-	} | tee "$VERDICT"
+	check "$test $wanted" is "$wanted" "${test%:*}"
 done
+echo "1..$N"
+exit $FAILED

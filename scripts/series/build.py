@@ -10,7 +10,7 @@ import re
 
 from scripts.common import digest, write_json
 from . import env
-from .files import Entry, rejected
+from .files import Entry
 from .git import Failure, GitError
 
 
@@ -35,7 +35,7 @@ class Cache:
 # --- entries to commits ------------------------------------------------------
 
 class DoesNotApply(Failure):
-    """The message shows the hunks."""
+    """The message shows what was looked for."""
 
 
 class Builder:
@@ -90,20 +90,19 @@ class Builder:
 
     def apply_hooks(self, parent, entry):
         try:
-            self.git("apply", "--cached", "--whitespace=nowarn", stdin=entry.diff)
+            # verbose: its complaint shows what it looked for
+            self.git("apply", "--cached", "--verbose", "--whitespace=nowarn", stdin=entry.diff)
         except GitError as error:
             raise DoesNotApply(self.reject_text(parent, entry, str(error))) from None
 
     def reject_text(self, parent, entry, complaint):
         base = self.git.message(self.base)[0]
         lines = [f"{entry.name} does not apply to {base}"
-                 + (" and the patches before it" if parent != self.base else ""), complaint]
+                 + (" and the patches before it" if parent != self.base else "")]
         if entry.shared:
-            lines.insert(1, f"its text is that of {entry.shared}; if {env.BASE} needs another, "
-                            f"write {env.BASE}/{entry.name}")
-        for path, hunk in rejected(entry.diff, complaint):
-            lines += [f"rejected in {path}:", hunk.rstrip("\n")]
-        return "\n".join(lines)
+            lines.append(f"its text is that of {entry.shared}; if {env.BASE} needs another, "
+                         f"write {env.BASE}/{entry.name}")
+        return "\n".join([*lines, re.sub(r"^Checking patch .*\n", "", complaint, flags=re.M)])
 
 
 # --- commits to entries ------------------------------------------------------

@@ -42,9 +42,6 @@ class Series:
     entries: list = field(default_factory=list)
     tail: list = field(default_factory=list)
 
-    def outline(self):
-        return [list(self.sections), [(e.section, e.name, sorted(e.files)) for e in self.entries]]
-
 
 # --- the series file ---------------------------------------------------------
 
@@ -56,13 +53,6 @@ def logical_lines(text):
         number += line.count("\n") + 1
 
 
-def check_path(path, where):
-    if path.startswith("/") or set(path.split("/")) & {"", ".", "..", ".git"}:
-        raise Failure(f"{where}: '{path}' is not the path of a file below the repository")
-    if re.search(r"[*?\[\]]", path):
-        raise Failure(f"{where}: '{path}': patterns are not expanded, list each file")
-
-
 def parse_entry(series, words, where):
     name, *paths = words
     owner = {path: entry.name for entry in series.entries for path in entry.files}
@@ -70,10 +60,7 @@ def parse_entry(series, words, where):
         raise Failure(f"{where}: '{name}': wanted is '<name>.patch <new file>...'")
     if not series.sections:
         raise Failure(f"{where}: {name} comes before any [section]")
-    if any(name == entry.name for entry in series.entries):
-        raise Failure(f"{where}: {name} is listed twice")
     for path in paths:
-        check_path(path, where)
         if path in owner:
             raise Failure(f"{where}: {path} is brought by {owner[path]} already")
         owner[path] = name
@@ -147,17 +134,6 @@ def format_mail(git, entry, commit, hooks):
 def file_name(number, subject):
     slug = re.sub(r"[^A-Za-z0-9_]+", "-", subject).strip("-")[:52].rstrip("-")
     return f"{number:04d}-{slug}.patch"
-
-
-def rejected(diff, complaint):
-    """The hunks that git's complaint is about; git itself shows only lines."""
-    found = []
-    for path, line in re.findall(r"^error: patch failed: (.+):(\d+)$", complaint, re.M):
-        part = re.search(rf"^diff --git a/{re.escape(path)} .*?(?=^diff --git |\Z)", diff,
-                         re.M | re.S)
-        hunk = part and re.search(rf"^@@ -{line}[ ,].*?(?=^@@ |\Z)", part[0], re.M | re.S)
-        found.append((path, (hunk or part or [""])[0]))
-    return found
 
 
 # --- rooms -------------------------------------------------------------------

@@ -10,10 +10,10 @@ from pathlib import Path
 from . import env, measured
 from .build import Builder
 from .env import STACKS, remove, say, shown, step
-from .files import hash_files, load_series
+from .files import hash_files, load_series, parse_series
 from .git import (AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository,
                   split_ident)
-from .tree import BASE_REF, MADE, made_series, open_tree
+from .tree import BASE_REF, MADE, open_tree
 
 
 def signed(commit_id, ident, git, parent):
@@ -184,8 +184,8 @@ def try_stacks(clone, start, tried):
         yield what, why
 
 
-def used_sections(git):
-    series = made_series(git)
+def used_sections():
+    series = parse_series((env.PATCHES / "series").read_text())
     return [s for s in series.sections if any(e.section == s for e in series.entries)]
 
 
@@ -213,7 +213,7 @@ def publish_stack(git, section, files, paths):
 
 def cmd_verify(_args):
     git, out = open_tree(), env.OUTPUT
-    tip, sections = git.ref(MADE), used_sections(git)
+    tip, sections = git.ref(MADE), used_sections()
     paths = git.changed(BASE_REF, tip)
     for ref in git.refs(STACKS):
         git("update-ref", "-d", ref)
@@ -249,7 +249,7 @@ def cmd_onto(args):
         clone = new_repository(Path(tmp) / "linux", "mails")
         files = hash_files(clone, onto, git.changed(BASE_REF, MADE))
         start = fill(clone, files, f"files of {onto}")
-        for what, why in try_stacks(clone, start, stacks(out, used_sections(git))):
+        for what, why in try_stacks(clone, start, stacks(out, used_sections())):
             say(f"{'no' if why else 'ok'}  {what}" + (f": {why}" if why else ""))
             bad += bool(why)
     if bad:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""refresh: three-way, between what was made of the rooms, the rooms as they are
-now, and the commits in the tree. Whoever changed wins; if both did, nobody.
+"""refresh: the commits in the tree become the series. The rooms must be what the tree
+was made of: to bring edits on both sides together is git's business.
 """
 
 import re
@@ -11,7 +11,7 @@ from .env import say, shown, step
 from .files import (Entry, Series, file_name, format_mail, format_series, hash_files, load_mail,
                     load_series, twin, write_file)
 from .git import Failure, encode
-from .tree import BASE_REF, MADE, made_series, open_tree, publish, uncommitted
+from .tree import BASE_REF, MADE, open_tree, publish, uncommitted
 
 
 def normal(diff):
@@ -19,23 +19,13 @@ def normal(diff):
     return re.sub(r"^index .*\n", "", re.sub(r"^@@ .*? @@", "@@", diff, flags=re.M), flags=re.M)
 
 
-def pick(what, made, room, head, key=lambda value: value):
-    if key(room) == key(made):
-        return head
-    if key(head) in (key(made), key(room)):
-        return room
-    raise Failure(f"{what} was changed in the repository and, differently, in {shown(env.TREE)}; "
-                  "nothing was written. Make one of the two as the other, or as it was, "
-                  "and refresh again")
-
-
 def content(entry):
     return normal(entry.diff), sorted(entry.files)
 
 
 def partners(made, head):
-    """{position in head: position in made}, and what of made is left: by subject,
-    else by content, since a reworded subject is still the same patch."""
+    """{position in head: position in made}: by subject, else by content, since a
+    reworded subject is still the same patch."""
     by_subject = {entry.subject: i for i, entry in enumerate(made)}
     found = {k: by_subject[entry.subject] for k, entry in enumerate(head)
              if entry.subject in by_subject}
@@ -45,7 +35,7 @@ def partners(made, head):
         if k not in found and same:
             found[k] = same[0]
             left.remove(same[0])
-    return found, left
+    return found
 
 
 def check_commits(git, base, head):
@@ -98,39 +88,16 @@ def assign_sections(head, made, found, sections):
     return {name: sections.get(name, [""]) for name in dict.fromkeys((*order, *sections))}
 
 
-def merge_mails(rooms, made, head, found, left):
-    for k, i in found.items():
-        old, room, new = made[i], rooms[i], head[k]
-        new.subject, new.body = pick(f"{room.name} (its message)", (old.subject, old.body),
-                                     (room.subject, room.body), (new.subject, new.body))
-        new.diff = pick(f"{room.name} (its hunks)", old.diff, room.diff, new.diff, normal)
-        new.lead = room.lead
-    for i in left:
-        old, room = made[i], rooms[i]
-        pick(room.name, (old.message, normal(old.diff)), (room.message, normal(room.diff)), None)
-
-
-def merge_files(git, made, head):
-    """Sets the files of head's entries; returns those that are to be removed."""
-    old = {path: state for entry in made for path, state in entry.files.items()}
-    new = {path: state for entry in head for path, state in entry.files.items()}
-    room = hash_files(git, env.ROOT, {**old, **new})
-    for path in {**old, **new}:
-        new[path] = pick(path, old.get(path), room.get(path), new.get(path))
-    for entry in head:
-        entry.files = {path: new[path] for path in entry.files if new[path]}
-    return [path for path in old if not new[path] and path in room]
-
-
-def merge(git, rooms, made, head):
-    """The series to be written, and the files to be removed. made and rooms
-    match entry by entry; head is what the tree's commits say."""
-    found, left = partners(made, head)
+def take_over(rooms, head):
+    """The series of what the tree's commits say, and the files to be removed."""
+    made = rooms.entries
+    found = partners(made, head)
     sections = assign_sections(head, made, found, rooms.sections)
-    merge_mails(rooms.entries, made, head, found, left)
-    gone = merge_files(git, made, head)
-    for number, entry in enumerate(head, 1):
-        entry.name = file_name(number, entry.subject)
+    for k, entry in enumerate(head):
+        entry.name = file_name(k + 1, entry.subject)
+        entry.lead = made[found[k]].lead if k in found else []
+    files = {path for entry in head for path in entry.files}
+    gone = [path for entry in made for path in entry.files if path not in files]
     return Series(rooms.head, sections, head, rooms.tail), gone
 
 
@@ -173,34 +140,51 @@ def write_rooms(git, series, texts, gone, stale):
         say(f"removed {path}")
 
 
-def check_refresh(git, rooms):
-    """The series that the tree was made of."""
+def check_tree(git):
     dirty = uncommitted(git)
     if dirty:
         raise Failure(f"{shown(env.TREE)} has uncommitted changes ({dirty[0]}): "
                       "commit or stash them")
-    then = made_series(git)
-    if then is None or then.outline() != rooms.outline():
-        if git.ref("HEAD") == git.ref(MADE):
-            raise Failure(f"{shown(env.TREE)} has no new commits; to take the series over: "
-                          "make tree")
-        raise Failure(f"{shown(env.PATCHES / 'series')} was edited after the tree was made; put "
-                      "it back (git stash), refresh, and edit it again")
-    return then
+
+
+def check_rooms(git, tip):
+    """tip: what would be made of the rooms as they are now"""
+    made = git.ref(MADE)
+    if tip == made:
+        return
+    if git.ref("HEAD") == made:
+        raise Failure(f"{shown(env.TREE)} has no new commits; to take the series over: make tree")
+    tree = f"git -C {shown(env.TREE)}"
+    raise Failure(f"the series, or a file that it lists, was edited after {shown(env.TREE)} was "
+                  "made; nothing was written. Either put the edits away (git stash), refresh, and "
+                  f"bring them back (git stash pop), or make the tree anew: {tree} branch mine; "
+                  f"{tree} reset --hard {MADE}; make tree; {tree} cherry-pick {made[:12]}..mine")
+
+
+def check_new_files(git, made, head):
+    """Where a new file is to go, there may be no other."""
+    known = {path for entry in made for path in entry.files}
+    new = {path: state for entry in head for path, state in entry.files.items()
+           if path not in known}
+    for path, state in hash_files(git, env.ROOT, new).items():
+        if state != new[path]:
+            raise Failure(f"{path}, new in {shown(env.TREE)}, is in the repository already, and "
+                          "differs; nothing was written. Make one as the other, or move it away")
 
 
 def cmd_refresh(_args):
     git = open_tree()
     base, head = git.ref(BASE_REF), git.ref("HEAD")
-    rooms = load_series(git)
-    made = as_printed(git, base, MADE, check_refresh(git, rooms))
+    rooms, builder = load_series(git), Builder(git, base)
+    check_tree(git)
+    check_rooms(git, [base, *builder.commits(rooms.entries)][-1])
     check_commits(git, base, head)
-    builder = Builder(git, base)
     own = {entry.name for entry in rooms.entries if not entry.shared}
-    rooms.entries = as_printed(git, base, [base, *builder.commits(rooms.entries)][-1], rooms)
+    rooms.entries = as_printed(git, base, MADE, rooms)
     entries = fold(read_commits(git, base, head))
     check_subjects(entries)
-    series, gone = merge(git, rooms, made, entries)
+    check_new_files(git, rooms.entries, entries)
+    series, gone = take_over(rooms, entries)
     commits = builder.commits(series.entries)
     series.entries = as_printed(git, base, [base, *commits][-1], series)
     texts = mails(git, builder, series, commits)
@@ -212,8 +196,6 @@ def cmd_refresh(_args):
 def report(git, head, tip):
     for path in git("ls-files", "-z", "--others", "--exclude-standard").split("\0")[:-1]:
         say(f"note: not committed in the tree, so not brought back: {path}")
-    if git.tree_of(head) == git.tree_of(tip):
-        step("the tree made of the series equals the one that was committed")
-    else:
-        step("the tree now has newer edits of the repository, too; what was committed is "
-             f"{head[:12]}")
+    if git.tree_of(head) != git.tree_of(tip):
+        raise Failure(f"the series makes another tree than {head[:12]}, which was committed")
+    step("the tree made of the series equals the one that was committed")

@@ -11,13 +11,12 @@ from pathlib import Path
 from . import env
 from .build import Builder, Cache, DoesNotApply
 from .env import remove, say, shown, step
-from .files import format_series, load_series, parse_series
-from .git import (Failure, Git, GitError, check_version, clean_env, decode, import_directory,
+from .files import load_series, parse_series
+from .git import (Failure, Git, GitError, check_version, clean_env, import_directory,
                   import_user_tree, new_repository, nul_list, run_git)
 
 BASE_REF = "refs/tags/base"
 MADE = "refs/plug-policy/made"
-MADE_SERIES = "refs/plug-policy/made-series"
 NEXT = "refs/plug-policy/next"
 
 
@@ -117,8 +116,7 @@ def publish(git, base, series, commits):
     git("update-ref", NEXT, tip)
     if git.ref("HEAD") != tip or git.ref("refs/heads/series") != tip:
         switch(git, tip)
-    refs = {BASE_REF: base, MADE: tip, **section_tips(base, series, commits),
-            MADE_SERIES: git.store(format_series(series))}
+    refs = {BASE_REF: base, MADE: tip, **section_tips(base, series, commits)}
     stale = set(git.refs("refs/heads/section/", "refs/tags/section/")).difference(refs)
     lines = [f"update {ref} {value}" for ref, value in refs.items()]
     lines += [f"delete {ref}" for ref in [*sorted(stale), NEXT]]
@@ -171,11 +169,6 @@ def open_tree():
         git("update-ref", MADE, pending)
         git("update-ref", "-d", NEXT)
     return git
-
-
-def made_series(git):
-    blob = git.ref(MADE_SERIES)
-    return parse_series(decode(git.blob(blob)), "made") if blob else None
 
 
 def uncommitted(git):

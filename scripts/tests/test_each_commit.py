@@ -47,11 +47,6 @@ def test_added(text, base, added):
     assert c_style.added(c_style.findings(text), base) == added
 
 
-def test_run():
-    """Text of both streams, and the status."""
-    assert kernel.run(["sh", "-c", "echo a; echo b >&2; exit 3"], "x") == ("a\nb\n", 3)
-
-
 def test_interrupted(tmp_path):
     """An exception while it runs ends all that it started."""
     def interrupt(_):

@@ -8,7 +8,7 @@ from scripts import common, kernel
 def test_a_build_says_how_far_it_is(tmp_path, monkeypatch, capsys):
     """All is logged; of what fails the end is shown."""
     monkeypatch.setattr(common, "SECONDS", 0.3)
-    make = "echo make: Entering; echo '  CC      a.o'; echo '  LD      x'; sleep 0.5; exit "
+    make = "echo make: Entering; echo '  CC      a.o' >&2; echo '  LD      x'; sleep 0.5; exit "
     kernel.make_logged("kernel x", ["sh", "-c", f"{make}0"], tmp_path / "log")
     assert capsys.readouterr().out == "kernel x: 2 steps, LD x, 0 s\n"
     with pytest.raises(kernel.BuildError, match="LD      x\n\nkernel x failed to build, see /"):

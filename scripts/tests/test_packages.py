@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packages, without a kernel: whether the manual knows what the programs take,
-what of lintian's counts, and what the kernel's packages are called."""
+"""Packages, without a kernel: whether the manual knows what the programs take, and
+what the kernel's packages are called."""
 import re
 import subprocess
 from pathlib import Path
@@ -28,15 +28,6 @@ def test_manual(program, page, verbs):
     # another program's, in bold
     text = re.sub(rf"\\fB(?!{program})plug.*?\\fR", "", text)
     assert options(said) - {"--"} == options(text)
-
-
-def test_lintian():
-    """kbuild's modules lie where Debian 13 has a link; the rest is ours."""
-    ours = ["E: plug-policy-tools: missing-dependency-on-libc [usr/bin/x]",
-            "W: plug-policy-tools: no-manual-page [usr/bin/x]"]
-    assert packages.lint_errors("\n".join(["W: linux-image: no-manual-page [x]",
-                                           "E: linux-image: aliased-location [lib/]",
-                                           *ours])) == ours
 
 
 def test_flavours(tmp_path):

@@ -270,13 +270,14 @@ MAILED = "build/series-7.3/batching/0001-foo-count.patch"
     ("tree", LIST, "tools/policy.sh", "drivers/bar.c", "drivers/bar.c, exists in the kernel"),
     ("tree", LIST, "[batching]\n", "", "before any [section]"),
     ("tree", LIST, "[policy]", "[Policy]", "a section is"),
-    ("tree", LIST, "tools/policy.sh", "tools/", "is not the path"),
-    ("tree", LIST, "tools/policy.sh", "tools/*", "patterns"),
+    ("tree", LIST, "tools/policy.sh", "tools/*", "tools/*, no plain file, 0003-tools.patch"),
+    ("tree", LIST, "tools/policy.sh", "../ksrc/Makefile", "../ksrc/Makefile, outside repository"),
+    ("tree", LIST, "0003-tools.patch tools/policy.sh", "0001-foo-count.patch", "same subject"),
     ("tree", LIST, "0003-tools.patch", "0009-no.patch", "0009-no.patch"),
     ("tree", LIST, " tools/policy.sh", "", "0003-tools.patch, brings nothing"),
     ("tree", TOOLS, "---\n\n", f"---\n\n{NEW_FILE}", "0003-tools.patch, block/n.c"),
     ("tree", FOO, "-int line20;", "-int no_such_line;",
-     "0002-foo-policy.patch, block/foo.c, -int no_such_line;, @@ -17"),
+     "0002-foo-policy.patch, int line19;\nint no_such_line;, block/foo.c:17"),
     ("tree", KSRC, "7\nPATCHLEVEL = 3", "6\nPATCHLEVEL = 12", "6.12, 7.3"),
     ("tree", KSRC, "", None, "no kernel source tree"),
     ("export", COVER, "", None, "policy.cover"),
@@ -380,7 +381,7 @@ def test_newer_source_that_does_not_fit(f):
     (f.root / "build/cache/linux-source-7.3.version").write_text("7.3.5-1\n")
     env = {"KSRC": "", "DEBIAN_MIRROR": f"file://{mirror}", "DEBIAN_SECURITY": "file:///none"}
     text = f.ok("tree", **env)
-    for word in ("rejected in block/foo.c", "7.3.5-1 does not take the series", "7.3.4-1)"):
+    for word in ("error: patch failed: block/foo.c:7", "7.3.5-1 does not take the series", "7.3.4-1)"):
         assert word in text, text
     assert "7.3.4-1" in f.git("log", "-1", "--format=%s", "base")
     f.edit("patches/7.3/0001-foo-count.patch", "-int line10", "-int line99")
@@ -519,41 +520,22 @@ def test_refresh_sections(f):
     assert f.list_mails()[0] == "0001-perf-new.patch"
 
 
-@pytest.mark.parametrize("path, text", [
-    ("block/policy.c", "int tree;\n"), ("block/stat.h", None), ("block/more.c", "int tree;\n")])
-def test_refresh_refuses_what_both_changed(f, path, text):
-    """Edited, removed or new in the tree, until the room is the same."""
-    f.write({path: "int rooms;\n"})
-    (f.tree / path).unlink(missing_ok=True)
-    f.commit("policy: fix", {path: text} if text else {})
-    before = state(f.root / "patches")
-    f.refused("refresh", words=[path])
-    assert f.read(path) == "int rooms;\n" and state(f.root / "patches") == before
-    if text:
-        f.write({path: text})
-        f.ok("refresh")
-
-
-def test_refresh_keeps_newer_rooms(f):
-    f.write({"block/stat.c": "int rooms;\n"})
-    f.commit("policy: fix", {"block/policy.c": "int tree;\n"})
-    text = f.ok("refresh")
-    assert "newer edits" in text, text
-    assert f.read("block/stat.c") == "int rooms;\n" and f.read("block/policy.c") == "int tree;\n"
-    assert (f.tree / "block/stat.c").read_text() == "int rooms;\n"
-
-
-def test_refresh_three_way_on_mails(f):
-    first = "patches/7.3/0001-foo-count.patch"
-    f.edit(first, "Because.", "For a better reason.")
-    foo = (f.tree / "block/foo.c").read_text()
-    f.commit("foo: one more", {"block/foo.c": foo.replace("line5;", "five;")})
+@pytest.mark.parametrize("path, text, word", [
+    ("block/stat.c", "int rooms;\n", "git stash"), ("block/policy.c", "int rooms;\n", "cherry-pick"),
+    ("patches/7.3/0001-foo-count.patch", mail("foo: count", MAILS["0001-foo-count.patch"].partition(
+        "---\n\n")[2], "For a better reason."), "was edited"),
+    ("block/more.c", "int rooms;\n", "block/more.c, new in")])
+def test_refresh_refuses_newer_rooms(f, path, text, word):
+    """Until all is as the tree was made of it, and nothing is where a new file goes."""
+    before = f.read(path) if (f.root / path).exists() else None
+    f.commit("policy: fix", {"block/policy.c": "int tree;\n", "block/more.c": "int tree;\n"})
+    f.write({path: text})
+    contents = f.contents()
+    f.refused("refresh", words=[word, "nothing was written"])
+    assert f.contents() == contents
+    f.write({path: before or "int tree;\n"})
     f.ok("refresh")
-    assert "For a better reason." in f.git("log", "-1", "--format=%b", "section/batching")
-    f.edit(first, "+int count;", "+int rooms;")
-    f.git("checkout", "-q", "-B", "series", "section/batching")
-    f.commit("foo: count", {"block/foo.c": foo.replace("int count;", "int tree;")}, "--amend")
-    f.refused("refresh", words=["0001-foo-count.patch"])
+    assert f.read("block/policy.c") == f.read("block/more.c") == "int tree;\n"
 
 
 def test_refresh_refuses_what_makes_no_series(f):
@@ -564,20 +546,9 @@ def test_refresh_refuses_what_makes_no_series(f):
     f.git("commit", "-q", "--amend", "-m", "x\n\nA table:\n--- cut\nlost")
     f.refused("refresh", words=["would not survive a mail"])
     f.edit(LIST, "0003-tools.patch tools/policy.sh\n", "")
-    f.refused("refresh", words=["series was edited"])
+    f.refused("refresh", words=["the series, or a file that it lists, was edited"])
     f.git("reset", "-q", "--hard", MADE)
     f.refused("refresh", words=["no new commits", "make tree"])
-
-
-def test_refresh_fills_an_empty_series(f):
-    write(f.patches, {"series": "[batching]\n\n[policy]\n"})
-    f.ok("tree")
-    f.commit("first", {"block/stat.c": "int stat;\n"})
-    f.commit("second\n\nSection: policy", {"block/policy.c": "int policy;\n"})
-    f.ok("refresh")
-    assert f.read("patches/7.3/series") == (
-        "[batching]\n0001-first.patch \\\n\tblock/stat.c\n\n"
-        "[policy]\n0002-second.patch \\\n\tblock/policy.c\n")
 
 
 # --- a series for another kernel ----------------------------------------------

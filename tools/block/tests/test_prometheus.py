@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What plugstat exports: its form, and its rules.
 
-Those that run Debian's promtool find it in PATH, or where
-scripts/checks/fetch_prometheus.sh puts it.
+Those that run Debian's promtool find it in PATH, or where "fetch_debian.sh
+prometheus" puts it.
 """
 import json
 import os
@@ -16,15 +16,15 @@ from fakehost import BUSY, DEBUGFS, TOOLS
 
 RULES = TOOLS / "packaging/prometheus/plug-policy.rules.yml"
 PLACES = os.environ.get("PATH", "") + ":" + str(
-    TOOLS / "../../build/cache/prometheus/usr/bin")
+    TOOLS / "../../build/cache/prometheus/root/usr/bin")
 
 
 def promtool(*words, text=""):
     """What it prints; there is nothing that it does not like."""
     path = shutil.which("promtool", path=PLACES)
     if not path:
-        pytest.skip("no promtool: scripts/checks/fetch_prometheus.sh unpacks "
-                    "Debian's")
+        pytest.skip("no promtool: sh scripts/fetch_debian.sh prometheus "
+                    "unpacks Debian's")
     done = subprocess.run([path, *words], input=text, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Makes sure that build/cache/arm64/root holds Debian's programs for arm64 that
-# guests with ARCH=arm64 run, and what is compiled for them links.
+# fetch_debian.sh arm64 | prometheus: makes sure that build/cache/<that>/root holds
+# Debian's programs for arm64 that guests with ARCH=arm64 run, and what is compiled
+# for them links; or promtool, which tools/block/tests/test_prometheus.py runs.
 #
-# Unpacked, not installed: neither apt nor dpkg of this machine learns of a
-# second architecture.
+# Unpacked, not installed: neither apt nor dpkg of this machine learns of a second
+# architecture, and no server is started.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,13 +14,20 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$here/apt.sh"
 
-cache=${PLUG_POLICY_BUILD:-${PLUG_POLICY_ROOT:-$(dirname "$here")}/build}/cache
-place=$cache/arm64
+get=download
+case ${1:-} in
+arm64)
+	architecture=arm64 get="install --download-only -y --no-install-recommends"
+	packages="busybox-static fio coreutils dmsetup mdadm bcache-tools e2fsprogs
+		xfsprogs libc6-dev liburing-dev libaio-dev"
+	about="programs for arm64, about 80 MB"
+	;;
+prometheus) packages=prometheus about="promtool, about 20 MB" ;;
+*) die "'${1:-}' is unknown; accepted: arm64, prometheus" ;;
+esac
+place=${PLUG_POLICY_BUILD:-${PLUG_POLICY_ROOT:-$(dirname "$here")}/build}/cache/$1
 apt=$place/apt
 log=$place/log
-architecture=arm64
-packages="busybox-static fio coreutils dmsetup mdadm bcache-tools e2fsprogs
-	xfsprogs libc6-dev liburing-dev libaio-dev"
 
 # Debian 12 has files below both /lib and /usr/lib, Debian 13 below the latter.
 make_root() {
@@ -42,11 +50,11 @@ version=$(sha256sum <"$0")
 rm -rf "$place"
 make_apt
 write_own_sources deb
-step "fetch programs for arm64, about 80 MB"
+step "fetch $about"
 quiet "apt-get update" private_apt apt-get --error-on=any update
-# shellcheck disable=SC2086 # a list of words
-quiet "download" private_apt apt-get install --download-only -y \
-	--no-install-recommends $packages
+cd "$apt/archives"
+# shellcheck disable=SC2086 # lists of words
+quiet "download" private_apt apt-get $get $packages
 make_root
 rm -rf "$apt"
 echo "$version" >"$place/done"
