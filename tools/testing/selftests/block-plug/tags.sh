@@ -159,11 +159,11 @@ for i in 4 32 128; do
 done
 
 # Reproducer: a plug that announces nothing took each tag alone. The first is, as
-# most such plugs have no second I/O; no more come at once than the last plugs used.
+# most such plugs have no second I/O; then come as many as the last plugs used.
 row "reads of 32 requests, not announced" "" \
 	"REQUESTS~32*N TAGS~REQUESTS TAG_BATCHES~N TAG_SINGLES~N" unannounced 32
 row "reads of 64 requests, not announced" "" \
-	"REQUESTS~64*N TAGS~REQUESTS TAG_BATCHES~2*N TAG_SINGLES~2*N" \
+	"REQUESTS~64*N TAGS~REQUESTS TAG_BATCHES~2*N-2:2*N TAG_SINGLES~N:N+64" \
 	unannounced 64
 row "reads of 32 requests, then of 20, not announced" "" \
 	"REQUESTS~52*N TAGS~REQUESTS:REQUESTS+BATCH TAG_BATCHES~2*N" \
