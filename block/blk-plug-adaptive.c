@@ -23,7 +23,6 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <kunit/visibility.h>
 
 #include "blk-plug-adaptive.h"
 
@@ -189,7 +188,6 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay)
 		.patience = MIN_PATIENCE,
 	};
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_init);
 
 /* Requests until the next sample.  In a trial, both sizes have the same. */
 static void plug_epoch(struct blk_plug_adaptive *a, u32 in_flight)
@@ -218,4 +216,7 @@ void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 		     div64_u64(s->ns * 256, s->nr) : 0);
 	plug_epoch(a, s->in_flight);
 }
-EXPORT_SYMBOL_IF_KUNIT(blk_plug_adaptive_decide);
+
+#ifdef CONFIG_BLK_PLUG_POLICY_KUNIT_TEST
+#include "tests/blk_plug_adaptive_kunit.c"
+#endif

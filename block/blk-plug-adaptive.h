@@ -2,10 +2,8 @@
 /*
  * The controller of the plug policy "adaptive".  From samples of what a
  * hardware queue did, it decides how many requests plugs send out at a time.
- *
- * Pure: no clock, no lock, no allocation, nothing of the block layer.  The
- * kernel, its KUnit tests and simulators in user space build the same file.
- * The control law is at the top of blk-plug-adaptive.c.
+ * Pure: no clock, no lock, nothing of the block layer, so that simulators in
+ * user space build the same file.  Its top has the control law.
  */
 #ifndef BLK_PLUG_ADAPTIVE_H
 #define BLK_PLUG_ADAPTIVE_H
@@ -23,10 +21,7 @@ struct blk_plug_adaptive_sample {
 	u32 in_flight;		/* requests not completed at its end */
 };
 
-/*
- * @group and @epoch are for the caller of blk_plug_adaptive_decide(); the rest
- * is for those who show it at most.
- */
+/* The caller of blk_plug_adaptive_decide() needs @group and @epoch alone. */
 struct blk_plug_adaptive {
 	u8 group;	/* requests that a plug sends out at a time, 1 to 32 */
 	u8 from;	/* the best size so far */
@@ -50,10 +45,7 @@ struct blk_plug_adaptive {
 	s64 squares;	/* of the squares of that */
 };
 
-/*
- * Start as "always".  @delay: samples until the first trial, so that those who
- * start at the same time are out of step.
- */
+/* Start as "always"; with different delays, out of step with each other. */
 void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay);
 
 /* Take a sample, and decide what to do next.  The caller has @a to itself. */

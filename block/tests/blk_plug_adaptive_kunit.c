@@ -5,13 +5,8 @@
  * noisy that is.  A row is named for what would break if it failed.
  */
 #include <kunit/test.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
 #include <linux/prandom.h>
 #include <linux/string.h>
-
-#include "../blk-plug-adaptive.h"
 
 #define ALWAYS	BLK_PLUG_ADAPTIVE_MAX_GROUP
 
@@ -432,7 +427,3 @@ static struct kunit_suite blk_plug_adaptive_test_suite = {
 };
 
 kunit_test_suite(blk_plug_adaptive_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the plug policy's controller");
-MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");

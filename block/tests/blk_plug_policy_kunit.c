@@ -5,12 +5,6 @@
  * would break if it failed.
  */
 #include <kunit/test.h>
-#include <linux/blkdev.h>
-
-#include "../blk.h"
-#include "../blk-mq.h"
-#include "../blk-plug-policy.h"
-#include "../blk-plug-tune.h"
 
 #define NO_GROUP	BLK_PLUG_POLICY_NO_GROUP
 #define ALWAYS		BLK_PLUG_POLICY_ALWAYS
@@ -21,7 +15,6 @@
 
 enum {
 	REQUESTS	= 65,
-	STEP		= 128,		/* a CPU reports once in so many */
 	EPOCH		= 512,
 };
 
@@ -40,7 +33,7 @@ struct fake {
 	unsigned int sent;		/* requests that left together */
 };
 
-/* Backports to kernels that keep them otherwise define it in blk-mq.h. */
+/* Kernels that keep them otherwise define it in blk-mq.h. */
 #ifndef blk_plug_test_set_hctxs
 static void blk_plug_test_set_hctxs(struct request_queue *q,
 				    struct blk_mq_hw_ctx **hctxs)
@@ -66,7 +59,7 @@ static void fake_exit(void *data)
 	struct fake *f = data;
 
 	static_branch_dec(&blk_plug_policy_key);
-	blk_plug_tune_free_hctx(&f->hctx);
+	kfree(f->hctx.plug_tune);
 	percpu_ref_exit(&f->q.q_usage_counter);
 	free_percpu(f->q.queue_ctx);
 }
@@ -122,7 +115,7 @@ static struct fake *fake_alloc(struct kunit *test,
 		f->next->__sector = 1000;
 		f->next->__data_len = SZ_4K;
 	}
-	blk_plug_policy_start(&f->plug);
+	f->plug.policy.group = NO_GROUP;
 	return f;
 }
 
@@ -139,7 +132,8 @@ static struct fake *fake_adaptive(struct kunit *test, unsigned int group)
 	struct fake *f = fake_alloc(test, ADAPTIVE);
 
 	f->hctx.tags = NULL;	/* as before a CPU is mapped to it */
-	f->tune = blk_plug_tune_get(&f->hctx);
+	blk_plug_policy_alloc_hctx(&f->hctx, GFP_KERNEL);
+	f->tune = f->hctx.plug_tune;
 	f->hctx.tags = &f->tags;
 	KUNIT_ASSERT_NOT_NULL(test, f->tune);
 	learn(f, group);
@@ -206,6 +200,7 @@ static void blk_plug_policy_test_fallback(struct kunit *test)
 
 	f->q.elevator = c->elevator ? (void *)f : NULL;
 	f->set.flags = c->blocking ? BLK_MQ_F_BLOCKING : 0;
+	f->hctx.flags = f->set.flags;
 	f->ops.queue_rqs = c->no_queue_rqs ? NULL : fake_queue_rqs;
 	KUNIT_EXPECT_STREQ(test, blk_plug_policy_fallback(&f->q) ?: "none",
 			   c->reason);
@@ -215,9 +210,11 @@ static void blk_plug_policy_test_fallback(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, blk_plug_policy_issue_now(&f->plug, f->next),
 			follows);
 	f->q.plug_policy = ADAPTIVE;
+	blk_plug_policy_alloc_hctx(&f->hctx, GFP_KERNEL);
+	/* a driver that takes no groups needs no memory for it */
+	KUNIT_EXPECT_EQ(test, !!f->hctx.plug_tune, follows || c->elevator);
 	blk_plug_policy_first_rq(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, !!f->plug.policy.counts, follows);
-	KUNIT_EXPECT_EQ(test, !!f->hctx.plug_tune, follows);
 }
 
 /* What the policy adds to the plug must fit into its padding. */
@@ -265,7 +262,7 @@ static void blk_plug_policy_test_first_rq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, c->group);
 	KUNIT_EXPECT_EQ(test, !!f->plug.policy.counts, c->mode == ADAPTIVE);
 	/* the groups of one queue are not those of two */
-	blk_plug_policy_second_queue(&f->plug);
+	blk_plug_policy_no_group(&f->plug);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, NO_GROUP);
 	KUNIT_EXPECT_FALSE(test, f->plug.policy.counts);
 	/* nor does a queue follow what it has learnt without an elevator */
@@ -418,7 +415,7 @@ static void count(struct fake *f, unsigned int nr)
 	do {
 		hold(f, min(nr, 32));
 		f->plug.policy.counts = true;
-		blk_plug_tune_count_flush(&f->plug);
+		blk_plug_policy_count_flush(&f->plug);
 		nr -= f->plug.rq_count;
 	} while (nr);
 }
@@ -433,6 +430,7 @@ static void blk_plug_policy_test_sum(struct kunit *test)
 		{ U64_MAX << 32 | 100, 32, STEP },
 	};
 	struct fake *f = fake_adaptive(test, 8);
+	u64 sent;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -447,7 +445,9 @@ static void blk_plug_policy_test_sum(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->tune->sample.nr, 0);
 	/* of several queues, of another mode; without memory, none hears */
 	f->plug.policy.counts = false;
-	blk_plug_tune_count_flush(&f->plug);
+	sent = *counter(f, TYPE);
+	blk_plug_policy_count_flush(&f->plug);
+	KUNIT_EXPECT_EQ(test, *counter(f, TYPE), sent);
 	f->hctx.plug_tune = NULL;
 	*counter(f, TYPE) = 100;
 	count(f, 32);
@@ -487,7 +487,7 @@ static void blk_plug_policy_test_due(struct kunit *test)
 
 	*counter(f, TYPE) = c->before;
 	atomic_set(&f->tune->summed, c->summed);
-	blk_plug_tune_init_hctx(&f->hctx);
+	blk_plug_policy_map_hctx(&f->hctx);
 	f->map.word = 0xff;
 	f->hctx.flags = c->shared ? BLK_MQ_F_TAG_QUEUE_SHARED : 0;
 	atomic_set(&f->hctx.nr_active, c->shared);
@@ -531,9 +531,9 @@ static void blk_plug_policy_test_begin(struct kunit *test)
 		/* no CPU may be mapped to it */
 		f->hctx.tags = NULL;
 		if (i < 2)
-			blk_plug_tune_restart(&f->q);
+			plug_tune_restart(&f->q);
 		else
-			blk_plug_tune_init_hctx(&f->hctx);
+			blk_plug_policy_map_hctx(&f->hctx);
 		f->hctx.tags = &f->tags;
 		KUNIT_EXPECT_EQ(test, f->tune->group, i % 2 ? 5 : 32);
 		KUNIT_EXPECT_EQ(test, f->tune->controller.group,
@@ -569,7 +569,3 @@ static struct kunit_suite blk_plug_policy_test_suite = {
 };
 
 kunit_test_suite(blk_plug_policy_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the plug policy");
-MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");

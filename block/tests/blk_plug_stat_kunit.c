@@ -5,19 +5,13 @@
  * break if it failed.
  */
 #include <kunit/test.h>
-#include <linux/blkdev.h>
-#include <linux/seq_file.h>
 #include <linux/string.h>
 
-#include "../blk.h"
-#include "../blk-mq.h"
-#include "../blk-plug-stat.h"
-
-/* A queue with hardware queues that are counted, and what the tests need. */
+/* Two queues that are counted, and what the tests need. */
 struct fake {
-	struct request_queue q;
-	struct blk_mq_hw_ctx hctx[2], never;
-	struct blk_mq_ctx ctx;
+	struct request_queue q[2];
+	struct blk_mq_hw_ctx hctx[2];
+	struct blk_mq_ctx ctx, *ctxs[1];
 	struct blk_mq_tags tags;
 	struct request rq[5];
 	struct blk_plug plug;
@@ -30,9 +24,10 @@ static void blk_plug_stat_test_exit(void *data)
 	struct fake *fake = data;
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(fake->hctx); i++)
-		blk_plug_stat_free_hctx(&fake->hctx[i]);
-	static_branch_dec(&blk_plug_stat_key);
+	for (i = 0; i < ARRAY_SIZE(fake->q); i++) {
+		blk_plug_stat_disable(&fake->q[i]);
+		free_percpu(fake->q[i].plug_stat);
+	}
 }
 
 static struct fake *blk_plug_stat_test_fake(struct kunit *test)
@@ -41,15 +36,12 @@ static struct fake *blk_plug_stat_test_fake(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, fake);
-	static_branch_inc(&blk_plug_stat_key);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, blk_plug_stat_test_exit,
 						  fake));
-	set_bit(QUEUE_FLAG_PLUG_STAT, &fake->q.queue_flags);
 	for (i = 0; i < ARRAY_SIZE(fake->hctx); i++) {
-		fake->hctx[i].queue = &fake->q;
-		blk_plug_stat_init_hctx(&fake->hctx[i]);
-		KUNIT_ASSERT_TRUE(test, fake->hctx[i].plug_stat);
+		fake->hctx[i].queue = &fake->q[i];
+		KUNIT_ASSERT_EQ(test, 0, blk_plug_stat_enable(&fake->q[i]));
 	}
 	return fake;
 }
@@ -61,7 +53,8 @@ static unsigned long blk_plug_stat_test_nr(const struct blk_mq_hw_ctx *hctx,
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		nr += per_cpu_ptr(hctx->plug_stat, cpu)->nr[id];
+		nr += per_cpu_ptr(hctx->queue->plug_stat, cpu)->
+			nr[hctx->type][id];
 	return nr;
 }
 
@@ -134,7 +127,7 @@ static void blk_plug_stat_test_why(struct kunit *test)
 	struct fake *fake = blk_plug_stat_test_fake(test);
 	struct blk_mq_hw_ctx *hctx = &fake->hctx[0];
 	struct blk_mq_alloc_data data = {
-		.q		= &fake->q,
+		.q		= fake->q,
 		.ctx		= &fake->ctx,
 		.hctx		= hctx,
 		.nr_tags	= c->wanted,
@@ -172,7 +165,7 @@ static void blk_plug_stat_test_why(struct kunit *test)
 		blk_plug_stat_test_is(test, hctx, id, id == c->why);
 }
 
-/* Requests for the second hardware queue where a bit of @second is set. */
+/* Requests for the second queue where a bit of @second is set. */
 static void blk_plug_stat_test_flush_of(struct fake *fake, unsigned int second)
 {
 	int i;
@@ -183,7 +176,7 @@ static void blk_plug_stat_test_flush_of(struct fake *fake, unsigned int second)
 		rq_list_add_tail(&fake->plug.mq_list, &fake->rq[i]);
 	}
 	fake->plug.rq_count = ARRAY_SIZE(fake->rq);
-	blk_plug_stat_flush(&fake->plug, BLK_PLUG_STAT_FLUSH_FINISH);
+	__blk_plug_stat_flush(&fake->plug);
 }
 
 static void blk_plug_stat_test_flush(struct kunit *test)
@@ -201,7 +194,7 @@ static void blk_plug_stat_test_flush(struct kunit *test)
 			struct blk_mq_hw_ctx *hctx = &fake->hctx[i];
 
 			blk_plug_stat_test_is(test, hctx,
-					      BLK_PLUG_STAT_FLUSH_FINISH,
+					      BLK_PLUG_STAT_FLUSHES,
 					      flushes[several][i]);
 			blk_plug_stat_test_is(test, hctx,
 					      BLK_PLUG_STAT_FLUSH_REQUESTS,
@@ -210,30 +203,35 @@ static void blk_plug_stat_test_flush(struct kunit *test)
 	}
 }
 
-/* An empty plug has no oldest request, and is no flush. */
-static void blk_plug_stat_test_flush_empty(struct kunit *test)
-{
-	struct fake *fake = blk_plug_stat_test_fake(test);
-
-	blk_plug_stat_flush(&fake->plug, BLK_PLUG_STAT_FLUSH_FINISH);
-	blk_plug_stat_test_is(test, &fake->hctx[0], BLK_PLUG_STAT_FLUSH_FINISH,
-			      0);
-}
-
-/* Each counter must have a line of its own, with its own value. */
+/*
+ * Each counter must have a line of its own, with its own value: that of the
+ * hardware queue's type and CPUs, and of no others.
+ */
 static void blk_plug_stat_test_show(struct kunit *test)
 {
 	struct fake *fake = blk_plug_stat_test_fake(test);
+	struct blk_mq_hw_ctx *hctx = &fake->hctx[0];
 	enum blk_plug_stat_id id;
 	char *line, *rest = fake->text;
 	char seen[BLK_PLUG_STAT_NR][32];
+	int cpu;
 
 	for (id = 0; id < BLK_PLUG_STAT_NR; id++)
-		blk_plug_stat(&fake->hctx[0], id, 1000 + id);
+		for_each_possible_cpu(cpu) {
+			struct blk_plug_stat *stat;
+
+			stat = per_cpu_ptr(hctx->queue->plug_stat, cpu);
+			stat->nr[HCTX_TYPE_DEFAULT][id] = 1;
+			stat->nr[HCTX_TYPE_READ][id] = 1000 + id;
+		}
+	hctx->type = HCTX_TYPE_READ;
+	fake->ctxs[0] = &fake->ctx;
+	hctx->ctxs = fake->ctxs;
+	hctx->nr_ctx = 1;
 	fake->m.buf = fake->text;
 	fake->m.size = sizeof(fake->text);
 	KUNIT_ASSERT_EQ(test, 0,
-			blk_plug_stat_hctx_show(&fake->hctx[0], &fake->m));
+			blk_plug_stat_hctx_show(hctx, &fake->m));
 	KUNIT_ASSERT_LT(test, fake->m.count, fake->m.size);
 	fake->text[fake->m.count] = 0;
 	for (id = 0; (line = strsep(&rest, "\n")) && *line; id++) {
@@ -254,21 +252,29 @@ static void blk_plug_stat_test_show(struct kunit *test)
 static void blk_plug_stat_test_off(struct kunit *test)
 {
 	struct fake *fake = blk_plug_stat_test_fake(test);
+	struct blk_mq_hw_ctx *hctx = &fake->hctx[0];
+	struct blk_plug_stat __percpu *stat = fake->q[0].plug_stat;
+	int keys;
 
-	fake->never.queue = &fake->q;
-	blk_plug_stat(&fake->never, BLK_PLUG_STAT_TAGS_SINGLE, 1);
-	clear_bit(QUEUE_FLAG_PLUG_STAT, &fake->q.queue_flags);
-	blk_plug_stat(&fake->hctx[0], BLK_PLUG_STAT_TAGS_SINGLE, 1);
-	blk_plug_stat_test_is(test, &fake->hctx[0], BLK_PLUG_STAT_TAGS_SINGLE,
-			      0);
-	blk_plug_stat_init_hctx(&fake->never);
-	KUNIT_EXPECT_FALSE(test, fake->never.plug_stat);
+	fake->q[0].plug_stat = NULL;
+	blk_plug_stat(hctx, BLK_PLUG_STAT_TAGS_SINGLE, 1);
+	fake->q[0].plug_stat = stat;
+	blk_plug_stat_disable(&fake->q[0]);
+	blk_plug_stat(hctx, BLK_PLUG_STAT_TAGS_SINGLE, 1);
+	blk_plug_stat_test_is(test, hctx, BLK_PLUG_STAT_TAGS_SINGLE, 0);
+	/* twice is once, and what has been counted stays */
+	blk_plug_stat_enable(&fake->q[0]);
+	blk_plug_stat(hctx, BLK_PLUG_STAT_TAGS_SINGLE, 1);
+	keys = static_key_count(&blk_plug_stat_key.key);
+	KUNIT_EXPECT_EQ(test, 0, blk_plug_stat_enable(&fake->q[0]));
+	KUNIT_EXPECT_EQ(test, keys, static_key_count(&blk_plug_stat_key.key));
+	blk_plug_stat(hctx, BLK_PLUG_STAT_TAGS_SINGLE, 1);
+	blk_plug_stat_test_is(test, hctx, BLK_PLUG_STAT_TAGS_SINGLE, 2);
 }
 
 static struct kunit_case blk_plug_stat_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_stat_test_why, why_gen_params),
 	KUNIT_CASE(blk_plug_stat_test_flush),
-	KUNIT_CASE(blk_plug_stat_test_flush_empty),
 	KUNIT_CASE(blk_plug_stat_test_show),
 	KUNIT_CASE(blk_plug_stat_test_off),
 	{}
@@ -280,7 +286,3 @@ static struct kunit_suite blk_plug_stat_test_suite = {
 };
 
 kunit_test_suite(blk_plug_stat_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the plug statistics");
-MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");

@@ -115,7 +115,7 @@ def make_record(counts, speeds, result, policy, workload):
         "requests_per_io": per(number["requests"], number["ios"], 3),
         "requests_per_queue_rqs": per(
             number["requests"] - number["queue_rq"], number["queue_rqs"], 3),
-        "commands_per_doorbell_driver": per(number["commands"],
+        "commands_per_doorbell_driver": per(number["requests"],
                                             number["doorbells"], 3),
         "commands_per_doorbell_device": per(number["requests"], device, 3),
         "tags_batched": number["requests"] - number["tags_single"],

@@ -16,7 +16,7 @@
 
 DISK=nvme0n1
 DEV=/dev/$DISK
-DOORBELLS=/sys/kernel/debug/nvme_plug/nvme0/doorbells
+DEBUG=/sys/kernel/debug/block/$DISK
 RANGE=64m
 
 # shellcheck source=cells_guest.sh
@@ -26,7 +26,8 @@ prepare()
 {
 	[ -e /sys/block/$DISK/queue/plug_policy ] ||
 		die "this kernel has no plug_policy"
-	[ -e $DOORBELLS ] || die "this kernel does not count doorbells"
+	echo 1 >$DEBUG/plug_stats_enabled ||
+		die "this kernel does not count doorbells"
 	# shellcheck disable=SC2034 # what cells_guest.sh's functions work on
 	disks=$DISK
 	set_queues queue.scheduler=none
@@ -55,8 +56,8 @@ check_data()
 
 doorbells()
 {
-	awk '$2 > 0 { d += $4; c += $6 } END { print d + 0, c + 0 }' \
-		$DOORBELLS
+	cat $DEBUG/hctx*/plug_stats |
+		awk '$1 == "doorbells" { n += $2 } END { print n + 0 }'
 }
 
 # "adaptive" finds out within some plugs whether bios merge.
@@ -74,11 +75,11 @@ count()
 	after="$(completed) $(doorbells)"
 	mark "$mode.$name.end"
 	profile 0
-	# shellcheck disable=SC2086 # both are three numbers
+	# shellcheck disable=SC2086 # both are two numbers
 	set -- $before $after
 	echo "kind=count policy=$mode workload=$name" \
-		"ios=$(value ios "$out") requests=$(($4 - $1))" \
-		"doorbells=$(($5 - $2)) commands=$(($6 - $3)) $(calls)" >&3
+		"ios=$(value ios "$out") requests=$(($3 - $1))" \
+		"doorbells=$(($4 - $2)) $(calls)" >&3
 }
 
 speed()

@@ -232,7 +232,7 @@ def run_record(device):
         "noise", "kind=guest kernel=7.3", "kind=speed policy=never "
         "workload=rand4k iops=90", "kind=speed policy=always workload=rand4k "
         "iops=100", "kind=count policy=never workload=rand4k ios=64 requests=64 "
-        "doorbells=32 commands=64 queue_rqs=4 queue_rq=56 tags_single=8"])
+        "doorbells=32 queue_rqs=4 queue_rq=56 tags_single=8"])
 
     class Result:
         @staticmethod

@@ -29,7 +29,7 @@ enum { MAX_FOUND = 3, MAX_TEXT = 1 << 20 };
 #define UINT	"^[+]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\n?$"
 #define TO_32	"([1-9]|[12][0-9]|3[0-2])"
 
-/* In a path, %s is a disk, %.5s its controller, %d a hardware queue. Base 10 is
+/* In a path, %s is a disk, %d a hardware queue. Base 10 is
  * sysfs, which looks at a page of a write; debugfs looks at 34 bytes. */
 static struct kind {
 	const char *path, *takes, *says;
@@ -44,12 +44,10 @@ static struct kind {
 	{ BLOCK "plug_stats_enabled", UINT, "^[01]\n$", 1, 0, EINVAL },
 	{ BLOCK "hctx%d/plug_adaptive", UINT, "^(group " TO_32 "\npinned [01]\nfrom "
 	  TO_32 "\ntrial (0|" TO_32 ")\n([a-z_]+ [0-9]+\n)*)?$", 32, 0, EINVAL },
-	/* these two can only be read */
+	/* this can only be read */
 	{ BLOCK "hctx%d/plug_stats", "^only read$", "^([^ ]+ [0-9]+\n)*$", 1, 0, EPERM },
-	{ "/sys/kernel/debug/nvme_plug/%.5s/doorbells", "^only read$",
-	  "^(queue [0-9]+ doorbells [0-9]+ commands [0-9]+\n)*$", 1, 0, EINVAL },
 };
-enum { POLICY, NOMERGES, STATS_ENABLED, ADAPTIVE, NR_KINDS = 6 };
+enum { POLICY, NOMERGES, STATS_ENABLED, ADAPTIVE, NR_KINDS = 5 };
 
 static struct knob { int kind; bool goes; char path[128]; } knobs[MAX_KNOBS];
 static int nr_knobs;
@@ -131,7 +129,7 @@ static void write_knob(struct knob *knob, int fd)
 	refused += got < 0;
 	/* debugfs tells an overflow apart; with an elevator none can pin */
 	if (error != wrong && !(wrong && error == ERANGE && !kind->base) && !(
-	    knob->kind == ADAPTIVE && (error == EOPNOTSUPP || error == ENOMEM)))
+	    knob->kind == ADAPTIVE && error == EOPNOTSUPP))
 		found("'%.40s' (%zu bytes): %s, expected: %s", knob->path, text,
 		      size, strerror(error), strerror(wrong));
 	else if (!error &&

@@ -34,10 +34,9 @@ SOON = 2
 
 # What makes the kernel; all but the controller, for what never sets "adaptive":
 # its headers are in the hooks of all modes.
-KERNEL = ("block include lib patches/KVER/*.patch patches/KVER/series "
+KERNEL = ("block lib patches/KVER/*.patch patches/KVER/series "
           "lab/qemu/*.config ")
-HOOKS = KERNEL + ("!block/blk-plug-adaptive.c !block/blk-plug-tune.c "
-                  "!block/tests !lib/tests ")
+HOOKS = KERNEL + "!block/blk-plug-adaptive.c !block/tests !lib/tests "
 GUEST = "lab/qemu lab/load tools/testing/selftests/block-plug/plug_load.c "
 SUITE = "tools/testing/selftests/block-plug "
 MAILS = KERNEL + SUITE + "Documentation MAINTAINERS patches/KVER "

@@ -368,8 +368,6 @@ def test_all_is_touched():
 
 @pytest.mark.parametrize("path, names", [
     ("block/blk-plug-adaptive.c", "kunit selftests native loads"),
-    ("block/blk-plug-tune.h", "cost option-off audit tags"),
-    ("block/blk-plug-tune.c", "option-off"),
     ("block/blk-plug-policy.c", "cost kunit option-off selftests torture audit tags"),
     ("lib/tests/sbitmap_kunit.c", "kunit kunit-6.12 git-am"),
     ("patches/7.3/series", "git-am kunit selftests sparse selftests-6.12"),

@@ -26,7 +26,7 @@ enum {
 	PLUG_FLUSH_SIZE	= 128 * 1024,
 	/* Requests that the kernel completes together. */
 	BATCH		= 32,
-	/* How far apart hardware queues begin, as in blk-plug-tune.c. */
+	/* How far apart hardware queues begin, as in blk-plug-policy.c. */
 	DELAYS		= 8,
 	DELAY		= 5,
 	/* The histogram of latencies: so many bins per factor of two. */

@@ -130,20 +130,19 @@ PLUGBENCH = {
                              "null."),
                 more_runs={**WHOLE, "minimum": 0}, text=ref("line"))}}}
 
-VERSION = {"version": {"const": 2}}
 METRICS = ["iops", "mean", "p99"]
 MODE, MODE_OR_NULL = {"enum": MODES}, {"enum": [*MODES, None]}
 
 
-def forms(title, shared, **found):
+def forms(title, version, shared, **found):
     """One of these, each of which has a version."""
     return {"title": title, "anyOf": list(refs(*found).values()), "$defs": {
-        **shared, **{name: closed(**VERSION, **fields)
+        **shared, **{name: closed(version={"const": version}, **fields)
                      for name, fields in found.items()}}}
 
 
 PLUGROLL = forms(
-    "what plugroll prints with --json, of each verb",
+    "what plugroll prints with --json, of each verb", 2,
     {"row": closed(
         disk=TEXT, legs=many(TEXT), set=MODE_OR_NULL, in_force=MODE_OR_NULL,
         why=or_null("string"), kept=MODE_OR_NULL, worth_a_try=MODE_OR_NULL,
@@ -176,15 +175,14 @@ PLUGROLL = forms(
                 "changed": FLAG}})
 
 PLUGSTAT = forms(
-    "A line of plugstat --json: interval, end, --policy",
+    "A line of plugstat --json: interval, end, --policy", 3,
     {"policy": closed(mode=MODE_OR_NULL, force=MODE_OR_NULL,
                       why=or_null("string")),
      "figures": closed(
          requests=NUMBER, requests_per_s=NUMBER, no_batch=names_of(WHOLE),
-         flush_reason={"enum": ["full", "policy", "finish", "schedule", None]},
          **dict.fromkeys(("merged", "requests_per_flush", "tags_in_batches",
-                          "tags_per_batch", "commands_per_doorbell",
-                          "completions_per_batch"), or_null("number"))),
+                          "tags_per_batch", "commands_per_doorbell"),
+                         or_null("number"))),
      "adaptive": {
          "description": "what the kernel says of each hardware queue",
          **closed(not_in_force=or_null("string"), hctx=names_of(names_of(

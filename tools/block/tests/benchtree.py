@@ -24,12 +24,16 @@ FIO_JSON = {"jobs": [{
 FAKE_FIO = f"""#!/bin/sh
 case $1 in --showcmd|--cmdhelp*|--enghelp*) exec {REAL_FIO} "$@" ;; esac
 cd "$PLUGTOOLS_ROOT" || exit 9
-q=sys/block/nvme0n1/queue d=sys/kernel/debug/nvme_plug
+q=sys/block/nvme0n1/queue d=sys/kernel/debug/block/nvme0n1
 line=
 for name in plug_policy nomerges scheduler iostats; do
 	read -r value <$q/$name
 	line="$line${{line:+ }}${{name#plug_}}=$value"
 done
+if [ -f $d/plug_stats_enabled ]; then
+	read -r value <$d/plug_stats_enabled
+	line="$line counting=$value"
+fi
 echo "$line $*" >>fio.log
 echo 1023 >$q/nr_requests
 if [ -f fio.vanish ]; then rm -rf sys/block/nvme0n1; exit 1; fi
@@ -44,10 +48,9 @@ if [ -f fio.sleep ]; then
 fi
 read -r r a b c w rest <sys/block/nvme0n1/stat
 echo "$((r + 500)) $a $b $c $w $rest" >sys/block/nvme0n1/stat
-if [ -e $d/nvme0/doorbells ]; then
-	while read -r _ _ _ n _; do rung=$n; done <$d/nvme0/doorbells
-	printf 'queue 0 doorbells 9 commands 9\\nqueue 1 doorbells %s \
-commands 1000\\n' $((rung + 31)) >$d/nvme0/doorbells
+if [ "${{value-}}" = 1 ] && grep -q doorbells $d/hctx0/plug_stats; then
+	while read -r _ n; do rung=$n; done <$d/hctx0/plug_stats
+	printf 'flushes 7\\ndoorbells %s\\n' $((rung + 31)) >$d/hctx0/plug_stats
 fi
 cat fio.json
 """

@@ -30,10 +30,8 @@ SPEED = 20000                   # I/Os per second of a Load on "always"
 STAT = "10 2 80 1 20 4 160 2 0 3 4"
 # 100 submissions of 32, half of which get no batch, since STAT
 BUSY = {"tags_batched": 1600, "tag_batches": 50, "tags_single": 1600,
-        "no_batch_depth": 100, "no_batch_busy": 1500, "flush_full": 20,
-        "flush_finish": 80, "flush_requests": 3200, "merge_tried": 3100,
-        "merge_found": 31, "completion_batches": 200,
-        "batch_completions": 3200}
+        "no_batch_depth": 100, "no_batch_busy": 1500, "flushes": 100,
+        "flush_requests": 3200, "doorbells": 0}
 BUSY_STAT = "3110 20 0 0 120 17 0 0 0 0 0"
 
 
@@ -335,13 +333,6 @@ class Host:
         """What BUSY says has happened to it."""
         self.counters(disk, BUSY)
         self.put(f"sys/block/{disk}/stat", BUSY_STAT)
-
-    def doorbells(self, bells, commands, controller="nvme0"):
-        """What the driver of a controller has counted."""
-        self.put(f"{DEBUGFS}nvme_plug/{controller}/doorbells",
-                 f"queue 0 doorbells {bells * 9} commands {commands * 7}\n"
-                 f"queue 1 doorbells {bells} commands {commands}\n"
-                 "queue 2 doorbells 0 commands 0")
 
     def policy(self, disk, mode, fallback="none"):
         """What is set, and why that is not in force."""

@@ -53,7 +53,6 @@ def test_plugstat(host, stat, words, forms):
 
     def busy():
         host.counters("nullb0", BUSY)
-        host.doorbells(3, 77)
     out = stat("--json", *words, during=busy).prints()
     for text, form in zip(out.splitlines(), forms, strict=True):
         as_said("plugstat", text, form)

@@ -10,6 +10,7 @@ from plugtools.bench import counters, measure
 from plugtools.bench.plan import BASELINE
 from plugtools.core.disks import Disk
 
+COUNTING = "sys/kernel/debug/block/nvme0n1/plug_stats_enabled"
 LEARNT = "sys/kernel/debug/block/nvme0n1/hctx0/plug_adaptive"
 
 
@@ -85,9 +86,21 @@ def test_hybrid_cpu():
             "cycles": 12, "context-switches": 3}
 
 
-def test_doorbells(machine):
-    machine.put("sys/kernel/debug/nvme_plug/nvme0/doorbells",
-                "queue 0 doorbells 5 commands 5\n"
-                "queue 1 doorbells 100 commands 900")
-    machine.bench("--policies", "always")
+@pytest.mark.parametrize("before", ["0", "1"])
+def test_doorbells(machine, before):
+    """Counted in a run of its own; where that was off, it is off again."""
+    machine.put(COUNTING, before)
+    machine.put("sys/kernel/debug/block/nvme0n1/hctx0/plug_stats",
+                "flushes 7\ndoorbells 100")
+    machine.bench("--policies", "always", "--runtime", "3")
     assert machine.records()[0]["doorbells_per_io"] == 0.031
+    assert [one["counting"] for one in machine.log()] == [before, "1", before]
+    assert machine.get(COUNTING).strip() == before
+
+
+def test_no_doorbells(machine):
+    """Of a driver that does not tell, 0 would be a lie."""
+    machine.put(COUNTING, "0")
+    machine.put("sys/kernel/debug/block/nvme0n1/hctx0/plug_stats", "flushes 7")
+    machine.bench("--policies", "always")
+    assert machine.records()[0]["doorbells_per_io"] is None

@@ -9,7 +9,7 @@ import pytest
 from fakehost import DEBUGFS, MULTIPATH, check_linear
 from plugtools.stat import output, plugstat
 
-# as blk_plug_tune_show() writes it
+# as blk_plug_adaptive_show() writes it
 LEARNT = """\
 group 4
 pinned 0

@@ -92,12 +92,12 @@ class Bench:
             lambda command: self.runner.run(command, GRACE_SECONDS))
         say("  " + told)
         if self.verbose:
-            say("  the NVMe driver counts doorbells"
-                if self.doorbells.count() is not None else
-                "  doorbells are not counted by this kernel or disk")
+            say("  the kernel counts doorbells, where the driver tells"
+                if self.doorbells.there() else
+                "  doorbells are not counted by this kernel")
 
     def countable(self):
-        return UNPLUG_EVENT in self.perf.events
+        return UNPLUG_EVENT in self.perf.events or self.doorbells.there()
 
     def fio(self, name, seed, seconds, events):
         """One run of fio: (job, perf's counts)."""
@@ -116,11 +116,14 @@ class Bench:
     def count(self, name, seed):
         """A short run of its own, since counting costs time."""
         if not self.countable():
-            return {"unplugs_per_io": None, "ios_per_unplug": None}
-        job, counts = self.fio(name, seed, COUNT_SECONDS, [UNPLUG_EVENT])
+            return dict.fromkeys(("unplugs_per_io", "ios_per_unplug",
+                                  "doorbells_per_io"))
+        with self.doorbells.counting() as rung:
+            job, counts = self.fio(name, seed, COUNT_SECONDS, [UNPLUG_EVENT])
         ios, unplugs = job["mixed"]["total_ios"], counts.get(UNPLUG_EVENT)
         return {"unplugs_per_io": per(unplugs, ios),
-                "ios_per_unplug": per(ios, unplugs)}
+                "ios_per_unplug": per(ios, unplugs),
+                "doorbells_per_io": per(sum(rung) or None, ios)}
 
     def check_effect(self, policy):
         for leg in self.plan.legs:
@@ -140,7 +143,6 @@ class Bench:
         self.fio(name, seed, WARM_SECONDS, [])
         found = self.count(name, seed)
         before, knew = self.completed(), learnt(legs)
-        rung = self.doorbells.count()
         job, counts = self.fio(name, seed, self.plan.runtime, TIMED_EVENTS)
         ios = job["mixed"]["total_ios"]
         switches = counts.get("context-switches", job.get("ctx"))
@@ -149,8 +151,6 @@ class Bench:
             iops=round(job["mixed"]["iops"], 3), lat_us=fio.latencies(job),
             cpu_busy=fio.busy(job, self.plan.workloads[name].jobs),
             requests_per_io=per(self.completed() - before, ios),
-            doorbells_per_io=None if rung is None
-            else per(self.doorbells.count() - rung, ios),
             group=group(knew, learnt(legs)) if policy == "adaptive" else None,
             insns_per_io=per(counts.get("instructions"), ios),
             cycles_per_io=per(counts.get("cycles"), ios),

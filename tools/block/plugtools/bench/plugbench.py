@@ -330,7 +330,7 @@ class Result:
 
 
 def measured(args, disk, journal):
-    plan = make_plan(args, disk, can_count())
+    plan = make_plan(args, disk, can_count(disk))
     if args.verbose:
         say(results.CLAIM)
     identity = identify(disk)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the counters of plugs say: pure functions, which read no file."""
 
-REASONS = ("full", "policy", "finish", "schedule")
 NO_BATCH = ("shared", "depth", "busy", "scheduler")
 QUESTIONS = {"tags": "32 tags at once?", "doorbell": "32 per doorbell?"}
 FULL = 31.0                     # a mean from which on "32 at once" is true
@@ -24,25 +23,22 @@ def ratio(part, whole):
 
 def figures(diff):
     get = diff.get
-    flushes = {why: get("flush_" + why, 0) for why in REASONS}
-    total = sum(flushes.values())
     no_batch = {why: get("no_batch_" + why, 0) for why in NO_BATCH}
     return {
         "requests": get("stat_ios", 0),
         "requests_per_s": ratio(get("stat_ios", 0), get("time", 0)) or 0.0,
-        "merged": ratio(get("merge_found", 0), get("merge_tried", 0)),
-        "requests_per_flush": ratio(get("flush_requests", 0), total),
-        "flush_reason": max(flushes, key=flushes.get) if total else None,
+        "merged": ratio(get("stat_merges", 0), get("stat_merges", 0)
+                        + get("stat_ios", 0)),
+        "requests_per_flush": ratio(get("flush_requests", 0),
+                                    get("flushes", 0)),
         "tags_in_batches": ratio(get("tags_batched", 0),
                                  get("tags_batched", 0)
                                  + get("tags_single", 0)),
         "tags_per_batch": ratio(get("tags_batched", 0),
                                 get("tag_batches", 0)),
         "no_batch": {why: n for why, n in no_batch.items() if n},
-        "commands_per_doorbell": ratio(get("commands", 0),
+        "commands_per_doorbell": ratio(get("stat_ios", 0),
                                        get("doorbells", 0)),
-        "completions_per_batch": ratio(get("batch_completions", 0),
-                                       get("completion_batches", 0)),
     }
 
 

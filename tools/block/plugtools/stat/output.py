@@ -8,16 +8,16 @@ from ..core.disks import Disk
 from ..core.terminal import human, paint
 from .figures import QUESTIONS, answers, busy, show
 
-HEADER = ("Disk", "req/s", "mrg%", "r/flush", "why", "tag%", "t/batch",
-          "cmd/db", "c/batch", "group")
-WIDTHS = (10, 9, 5, 8, 9, 5, 8, 8, 8, 6)
+HEADER = ("Disk", "req/s", "mrg%", "r/flush", "tag%", "t/batch", "cmd/db",
+          "group")
+WIDTHS = (10, 9, 5, 8, 5, 8, 8, 6)
 QUEUE_HEADER = ("hctx", "group", "best", "state", "req/s", "r/flush",
                 "in-flight")
 QUEUE_WIDTHS = (5, 9, 5, 8, 9, 8, 9)
 POLICY_HEADER = ("Disk", "set", "in-force", "why")
 POLICY_WIDTHS = (10, 10, 10, 16)
 KINDS = {"yes": "good", "no": "warning"}        # of answers
-VERSION = 2                     # of the JSON; grows when a field goes
+VERSION = 3                     # of the JSON; grows when a field goes
 
 
 def line(cells, widths=WIDTHS):
@@ -43,10 +43,9 @@ def group_of(found):
 def cells_of(disk, fig, found):
     return [disk, f"{fig['requests_per_s']:.0f}",
             show(fig["merged"], "%.0f", 100), show(fig["requests_per_flush"]),
-            fig["flush_reason"] or "-",
             show(fig["tags_in_batches"], "%.0f", 100),
             show(fig["tags_per_batch"]), show(fig["commands_per_doorbell"]),
-            show(fig["completions_per_batch"]), group_of(found)]
+            group_of(found)]
 
 
 def state_of(queue):

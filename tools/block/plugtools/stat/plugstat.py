@@ -23,16 +23,11 @@ from .source import adaptive, choose, counted_disks, legs_of, sample_all
 LEGEND = """\
 columns, per interval:
   req/s    requests completed per second, by the disk's I/O statistics
-  mrg%     bios that were merged, of those that were compared with a request
-           that the plug held
+  mrg%     bios that were merged, of all, by the same
   r/flush  requests that a plug sent out at once, mean
-  why      what most flushes were for: full (of requests, or with a large one),
-           policy, finish (the submission was over), schedule (the task went
-           to sleep)
   tag%     tags that were taken in batches, of all tags
   t/batch  tags per batch, mean
-  cmd/db   commands per doorbell, as nvme counts them
-  c/batch  requests completed at once, mean; "-": all came one by one
+  cmd/db   requests completed per doorbell that nvme wrote
   group    with plug_policy on "adaptive": requests that plugs are to send out
            at a time, from the least to the most of the hardware queues that
            have had I/O; "!": not in force, the reason is told at the end

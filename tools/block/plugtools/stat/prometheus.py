@@ -10,29 +10,18 @@ does.
 import os
 
 from ..core.disks import Disk
-from ..core.system import EnvironmentProblem, listing, replace_file
-from .figures import NO_BATCH, REASONS, busy
-from .source import adaptive, debugfs, doorbells, sample_all, switch_of
+from ..core.system import EnvironmentProblem, replace_file
+from .figures import NO_BATCH, busy
+from .source import adaptive, sample_all, switch_of
 
-# metric, counter of the kernel's, what it means
+# counter of the kernel's, what it means
 COUNTERS = (
-    ("merges_tried", "merge_tried",
-     "Bios compared with a request that a plug held."),
-    ("merges", "merge_found", "Bios that joined such a request."),
-    ("tags_batched", "tags_batched", "Tags taken in batches."),
-    ("tag_batches", "tag_batches", "Batches of tags."),
-    ("tags_single", "tags_single", "Tags taken one by one."),
-    ("flush_requests", "flush_requests", "Requests that plugs sent out."),
-    ("completion_batches", "completion_batches",
-     "Times that requests were completed together."),
-    ("batch_completions", "batch_completions",
-     "Requests that were completed together."),
-)
-# metric, prefix of the kernel's counters, reasons, what it means
-BY_REASON = (
-    ("flushes", "flush_", REASONS, "Times that a plug sent out what it held."),
-    ("no_batch", "no_batch_", NO_BATCH,
-     "Times that a plug was refused a batch of tags."),
+    ("tags_batched", "Tags taken in batches."),
+    ("tag_batches", "Batches of tags."),
+    ("tags_single", "Tags taken one by one."),
+    ("flushes", "Times that a plug sent out what it held."),
+    ("flush_requests", "Requests that plugs sent out."),
+    ("doorbells", "Doorbells that the driver wrote, of NVMe on PCI."),
 )
 
 ESCAPES = str.maketrans({"\\": r"\\", '"': r'\"', "\n": r"\n"})
@@ -72,28 +61,31 @@ def add_policy(page, name):
 
 
 def add_times(page, name):
-    """I/Os and their response times, which every kernel counts."""
+    """I/Os, merges and response times, which every kernel counts."""
     try:
         done = Disk(name).stat()
     except OSError:
         return
-    for what, ios, milliseconds in (("read", done.reads, done.read_ms),
-                                    ("write", done.writes, done.write_ms)):
+    for what, ios, merges, milliseconds in (
+            ("read", done.reads, done.read_merges, done.read_ms),
+            ("write", done.writes, done.write_merges, done.write_ms)):
         page.add("ios", "counter", "I/Os completed.", ios, disk=name,
                  operation=what)
+        page.add("merges", "counter", "Bios that joined a request.", merges,
+                 disk=name, operation=what)
         page.add("io_seconds", "counter",
                  "Response times of these I/Os, summed.",
                  milliseconds / 1e3, disk=name, operation=what)
 
 
 def add_counters(page, name, counters):
-    for metric, counter, meaning in COUNTERS:
-        page.add(metric, "counter", meaning, counters.get(counter, 0),
+    for counter, meaning in COUNTERS:
+        page.add(counter, "counter", meaning, counters.get(counter, 0),
                  disk=name)
-    for metric, prefix, reasons, meaning in BY_REASON:
-        for why in reasons:
-            page.add(metric, "counter", meaning,
-                     counters.get(prefix + why, 0), disk=name, reason=why)
+    for why in NO_BATCH:
+        page.add("no_batch", "counter",
+                 "Times that a plug was refused a batch of tags.",
+                 counters.get("no_batch_" + why, 0), disk=name, reason=why)
 
 
 def add_adaptive(page, name):
@@ -103,19 +95,6 @@ def add_adaptive(page, name):
             page.add("adaptive_group", "gauge",
                      "Requests that plugs are to send out at a time.",
                      queue["group"], disk=name, hctx=number)
-
-
-def add_doorbells(page):
-    """Per controller: its namespaces share them."""
-    for name in listing(debugfs("/nvme_plug")):
-        found = doorbells(name)
-        if found:
-            page.add("doorbells", "counter",
-                     "Doorbells of I/O queues that were rung.", found[0],
-                     controller=name)
-            page.add("commands", "counter",
-                     "Commands that these doorbells announced.", found[1],
-                     controller=name)
 
 
 def exposition(names, counted):
@@ -132,7 +111,6 @@ def exposition(names, counted):
         if name in counters:
             add_counters(page, name, counters[name])
             add_adaptive(page, name)
-    add_doorbells(page)
     return page.text()
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where plugstat's figures come from: the disks, and their counters."""
+import collections
 import contextlib
 import errno
 import glob
 import os
-import re
 import sys
 import time
 
@@ -84,45 +84,25 @@ def choose(wanted):
     return found or known
 
 
-def doorbells(controller):
-    """(doorbells, commands) of a controller's I/O queues, or None."""
-    return doorbells_in(read(doorbells_of(controller), ""))
-
-
-def doorbells_of(controller):
-    return debugfs(f"/nvme_plug/{controller}/doorbells")
-
-
-def doorbells_in(text):
-    """What such a file says of the I/O queues, or None."""
-    found = re.findall(r"^queue (\d+) doorbells (\d+) commands (\d+)$", text,
-                       re.M)
-    rows = [row for row in found if row[0] != "0"]
-    return (sum(int(row[1]) for row in rows),
-            sum(int(row[2]) for row in rows)) if found else None
-
-
-def add_counters(total, text):
-    for line in text.splitlines():
-        name, value = line.split()
-        total[name] = total.get(name, 0) + int(value)
+def plug_stats(disk):
+    """What the kernel has counted of it, the sum over its hardware queues."""
+    total = collections.Counter()
+    paths = glob.glob(debugfs(f"/block/{glob.escape(disk)}/hctx*/plug_stats"))
+    if not paths:
+        raise OSError(errno.ENODEV, "no hardware queue", disk)
+    for path in paths:
+        for line in read(path).splitlines():
+            name, value = line.split()
+            total[name] += int(value)
+    return total
 
 
 def sample(name):
     """All counters of a disk, the sum over its hardware queues."""
-    total = {"time": time.monotonic()}
-    paths = glob.glob(debugfs(f"/block/{glob.escape(name)}/hctx*/plug_stats"))
-    if not paths:
-        raise OSError(errno.ENODEV, "no hardware queue", name)
-    for path in paths:
-        add_counters(total, read(path))
-    disk = Disk(name)
-    done = disk.stat()
+    total = {"time": time.monotonic(), **plug_stats(name)}
+    done = Disk(name).stat()
     total["stat_ios"] = done.reads + done.writes
     total["stat_merges"] = done.read_merges + done.write_merges
-    bells = doorbells(disk.controller())
-    if bells:
-        total["doorbells"], total["commands"] = bells
     return total
 
 

@@ -23,11 +23,11 @@ expect_pin()
 	expect_text group "$(adaptive_line "$DISK" group)" "$2"
 }
 
-starts_empty()
+starts_unpinned()
 {
 	set_mode "$DISK" adaptive || return 1
 	expect_text "permissions" "$(stat -c %a "$FILE")" 600
-	expect_text "what it says" "$(cat "$FILE")" ""
+	expect_pin 0 32
 	ensure_write_fails "$FILE" 33 "a plug holds 32"
 	echo 0 >"$FILE"
 	expect_pin 0 32
@@ -113,7 +113,7 @@ require root knob debugfs counts trace plug_load submit_list as_nobody \
 must null_create "$DISK"
 plan $((37 + 4 * $(count_words "$NVME")))
 
-check "is empty on a new disk, and takes 0" starts_empty
+check "is unpinned on a new disk, and takes 0" starts_unpinned
 for mode in always never seq-small adaptive; do
 	check "takes sizes on $mode" pins_sizes $mode
 done

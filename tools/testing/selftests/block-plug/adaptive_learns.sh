@@ -171,13 +171,14 @@ new_disk()
 	null_remove bp3
 	null_create bp3 submit_queues=1 "$@" &&
 	set_mode bp3 adaptive || return 1
-	expect_text "plug_adaptive of a new disk" "$(files_of bp3)" ""
+	expect_text "samples of a new disk" \
+		"$(files_of bp3 | grep -c '^sample_.* [^0]')" 0
 }
 
 idle()
 {
 	new_disk && set_mode bp3 always && set_mode bp3 adaptive || return 1
-	expect_text "plug_adaptive" "$(files_of bp3)" ""
+	expect_text sample_requests "$(line_of bp3 sample_requests)" 0
 }
 
 # other_mode MODE: nor is what was learnt before gone on with
@@ -213,8 +214,6 @@ not_taught()
 two_disks()
 {
 	new_disk && set_mode bp0 "$1" || return 1
-	# Allocated when its request is a plug's first, but counts nothing.
-	batches bp3 2 /dev/bp0 &&
 	learns_nothing bp3 625 /dev/bp0
 }
 

@@ -12,8 +12,7 @@
 # shellcheck disable=SC2034 # for who sources this
 PIN="taskset 1"
 
-# line_of DISK WORD: of the hardware queue that CPU 0 submits to; nothing, if
-# that has no loop yet
+# line_of DISK WORD: of the hardware queue that CPU 0 submits to
 line_of()
 {
 	adaptive_line "$1" "$2" "$(hctx_of "$1")"
@@ -34,7 +33,7 @@ hctx_of()
 
 watch()
 {
-	trace_start blk_plug_policy:blk_plug_policy_sample
+	trace_start block:block_plug_sample
 }
 
 # sampled COMMAND...: while watched
@@ -48,7 +47,7 @@ sampled()
 # samples FIELD...: these fields of each sample in the trace, a line each
 samples()
 {
-	awk -v names="$*" '/policy_sample:/ {
+	awk -v names="$*" '/plug_sample:/ {
 		n = split(names, name, " ")
 		for (i = 1; i <= NF; i++) {
 			split($i, pair, "=")

@@ -15,7 +15,7 @@
 # TAGS                     that were taken, whether used or not (on null_blk,
 #                          which gives back each alone)
 # HELD_GROUPS              calls of ->queue_rqs()
-# DOORBELLS COMMANDS       as nvme counts them
+# DOORBELLS                as nvme counts them
 measure()
 {
 	local disk="$1" driver rc=0
@@ -25,8 +25,8 @@ measure()
 	REQUESTS=$(requests_of "$disk")
 	MERGES=$(stat_field "$disk" 2 6)
 	if is_nvme "$disk"; then
-		DOORBELLS=$(doorbells_of "$disk" doorbells)
-		COMMANDS=$(doorbells_of "$disk" commands)
+		count_doorbells "$disk"
+		DOORBELLS=$(doorbells_of "$disk")
 	fi
 	profile_start blk_attempt_plug_merge blk_mq_get_tags blk_mq_get_tag \
 		blk_mq_put_tag "${driver}_queue_rqs"
@@ -34,10 +34,7 @@ measure()
 	profile_end
 	REQUESTS=$(($(requests_of "$disk") - REQUESTS))
 	MERGES=$(($(stat_field "$disk" 2 6) - MERGES))
-	if is_nvme "$disk"; then
-		DOORBELLS=$(($(doorbells_of "$disk" doorbells) - DOORBELLS))
-		COMMANDS=$(($(doorbells_of "$disk" commands) - COMMANDS))
-	fi
+	! is_nvme "$disk" || DOORBELLS=$(($(doorbells_of "$disk") - DOORBELLS))
 	LOOKUPS=
 	! has_profiler || LOOKUPS=$(profile_hits blk_attempt_plug_merge)
 	# shellcheck disable=SC2034 # likewise

@@ -117,9 +117,17 @@ ctrl_of()
 	echo "${1%n*}"
 }
 
-# doorbells_of DISK doorbells|commands: all I/O queues' together
+# count_doorbells DISK: from now on, if the kernel can
+count_doorbells()
+{
+	local file="$DEBUGFS/block/$1/plug_stats_enabled"
+
+	[ ! -e "$file" ] || set_attr "$file" 1
+}
+
+# doorbells_of DISK: all hardware queues' together
 doorbells_of()
 {
-	awk -v what="$2" '$2 != 0 { n += what == "commands" ? $6 : $4 }
-		END { print n + 0 }' "$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells"
+	cat "$DEBUGFS/block/$1"/hctx*/plug_stats 2>/dev/null |
+		awk '$1 == "doorbells" { n += $2 } END { print n + 0 }'
 }

@@ -23,8 +23,8 @@ stats_start()
 }
 
 # stats_read DISK: sets a variable of its name to what each counter has counted
-# since then, over all hardware queues; "flushes" to the flushes, and "refused"
-# to the refused batches, for whatever reason
+# since then, over all hardware queues; and "refused" to the refused batches, for
+# whatever reason
 stats_read()
 {
 	eval "$(awk '
@@ -32,8 +32,6 @@ stats_read()
 		END {
 			for (name in nr)
 				print name "=" nr[name]
-			print "flushes=" nr["flush_full"] + nr["flush_policy"] \
-				+ nr["flush_finish"] + nr["flush_schedule"]
 			print "refused=" nr["no_batch_shared"] \
 				+ nr["no_batch_depth"] + nr["no_batch_busy"] \
 				+ nr["no_batch_scheduler"]

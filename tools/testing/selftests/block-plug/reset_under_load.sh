@@ -38,26 +38,13 @@ wrote_since()
 	[ "$(cat "$TMP/seed")" -gt $((${1:-0} + 1)) ]
 }
 
-# A reset sets up the queues and asks for the controller's properties: more
-# than four commands on the admin queue.
-admin_commands_of()
-{
-	sed -n 's/^queue 0 .* commands //p' "$DEBUGFS/nvme_plug/$1/doorbells"
-}
-
 survives()
 {
-	local before ctrl
-
-	ctrl=$(ctrl_of "$1")
-	before=$(admin_commands_of "$ctrl")
 	set_mode "$1" "$2" || return 1
 	echo 1 >"$TMP/seed"
 	until_stop write_pass "$1"
-	reset_often "$ctrl"
+	reset_often "$(ctrl_of "$1")"
 	stop_jobs
-	expect_count "admin commands of $RESETS resets" \
-		$(($(admin_commands_of "$ctrl") - before)) $((RESETS * 4)) 1000
 	expect_text "mode after $RESETS resets" "$(attr "$(knob "$1")")" "$2"
 	load -r verify -a seq -z 16m -S "$(cat "$TMP/seed")" "/dev/$1"
 }
@@ -67,10 +54,8 @@ still_in_force()
 {
 	set_mode "$1" never && reset_ctrl "$(ctrl_of "$1")" &&
 	measure "$1" batches "$1" 20 || return
-	expect_counts HELD_GROUPS=0 COMMANDS=640
+	expect_counts HELD_GROUPS=0 REQUESTS=640:643
 	expect_doorbells 640
-	expect_text "lines of doorbells for queue 1" "$(grep -c '^queue 1 ' \
-		"$DEBUGFS/nvme_plug/$(ctrl_of "$1")/doorbells")" 1
 }
 
 require root knob debugfs profiler plug_load nvme

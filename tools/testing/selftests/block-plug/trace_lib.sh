@@ -14,7 +14,8 @@ TRACEFS=/sys/kernel/tracing
 
 need_counts()
 {
-	if has_profiler || [ ! -d "$TRACEFS/events/blk_plug_stat" ]; then
+	if has_profiler ||
+	   [ ! -d "$TRACEFS/events/block/block_tag_batch_refused" ]; then
 		need_profiler
 	fi
 }
@@ -102,13 +103,11 @@ stats_profile()
 	stats_now | awk '
 		{ nr[$1] += FILENAME == "-" ? $2 : -$2 }
 		END {
-			flushes = nr["flush_full"] + nr["flush_policy"] + \
-				nr["flush_finish"] + nr["flush_schedule"]
 			print "blk_mq_get_tags", nr["tag_batches"]
 			print "blk_mq_get_tag", nr["tags_single"]
 			print "blk_mq_put_tag", \
 				nr["tags_single"] + nr["tags_batched"]
-			print "null_queue_rqs", flushes
+			print "null_queue_rqs", nr["flushes"]
 		}' "$TMP/before" - >"$TMP/profile"
 }
 
