@@ -69,8 +69,10 @@ static void blk_plug_stat_test_is(struct kunit *test,
 struct why_case {
 	const char *name;
 	unsigned int wanted;
-	unsigned int used;		/* by the last plug; 32 before */
+	unsigned int used;		/* by the last plug */
+	unsigned int before;		/* by the one before; 0: 32 */
 	unsigned int taken;		/* by this one: it comes back */
+	bool took_one;
 	unsigned int shallow_depth;
 	bool shared;
 	unsigned int active;		/* the share is half the depth */
@@ -113,6 +115,17 @@ static const struct why_case why_cases[] = {
 	  .depth = 1024, .got = 32, .why = NONE },
 	{ "fewer_are_to_come", .wanted = 3, .used = 32, .depth = 1024,
 	  .got = 3, .why = NONE },
+	{ "not_announced_takes_all_but_the_first", .wanted = BLK_MQ_NR_UNKNOWN,
+	  .used = 32, .took_one = true, .depth = 1024, .got = 31, .why = NONE },
+	{ "not_announced_but_one_used", .wanted = BLK_MQ_NR_UNKNOWN, .used = 1,
+	  .took_one = true, .depth = 1024, .got = 1, .why = NONE },
+	{ "not_announced_takes_the_rest_of_20", .wanted = BLK_MQ_NR_UNKNOWN,
+	  .used = 20, .taken = 8, .depth = 1024, .got = 12, .why = NONE },
+	{ "not_announced_takes_no_more_than_20", .wanted = BLK_MQ_NR_UNKNOWN,
+	  .used = 20, .taken = 20, .depth = 1024, .got = 1, .why = NONE },
+	{ "not_announced_and_32_at_most", .wanted = BLK_MQ_NR_UNKNOWN,
+	  .used = 255, .before = 255, .took_one = true, .depth = 1024,
+	  .got = 32, .why = NONE },
 	{ "elevator_limits", .wanted = 32, .used = 32, .depth = 1024,
 	  .shallow_depth = 8, .why = BLK_PLUG_STAT_NO_BATCH_SCHEDULER },
 };
@@ -144,7 +157,8 @@ static void blk_plug_stat_test_why(struct kunit *test)
 		*nr++ = c->taken;
 	}
 	*nr++ = c->used;
-	*nr = BLK_MAX_REQUEST_COUNT;
+	*nr = c->before ?: BLK_MAX_REQUEST_COUNT;
+	fake->plug.took_one = c->took_one;
 	hctx->flags = c->shared ? BLK_MQ_F_TAG_QUEUE_SHARED : 0;
 	hctx->state = BIT(BLK_MQ_S_TAG_ACTIVE);
 	hctx->tags = &fake->tags;
