@@ -6,9 +6,9 @@ A cover letter names loads of SUITE=native in a line "@figures NAME...". One run
 of that suite has them all: the kernel at the end of the section is compared with
 the one before it, in the same rounds. A run of this very code is used again. The
 result is patches/*/figures.json, from which "make series" fills the covers in,
-as long as it is of the same code. "whole" stands for the whole series. README.md,
-its picture and Documentation/block/plug-measurements.rst are filled in from
-that, and from what there is of "make bench", see lab/bench/documents.py.
+as long as it is of the same code. "whole" stands for the whole series. README.md
+and Documentation/block/plug-measurements.rst are filled in from that, and from
+what there is of "make bench" and "make run", see lab/bench/documents.py.
 """
 import argparse
 import dataclasses
