@@ -39,6 +39,8 @@ MODELS = {"gen4": "flash SSD, PCIe 4", "gen5": "flash SSD, PCIe 5",
 GROUPS = {"always": simrun.ALWAYS, "adaptive": simrun.ADAPTIVE, "seq-small": 8,
           "never": 1}
 
+NOISY = "NOISY: others used the CPUs meanwhile; run it again"
+
 
 class Unavailable(Exception):
     """A part that this machine has not got, which is nobody's fault."""
@@ -71,7 +73,8 @@ def compared(name, iops):
 def modelled():
     """What modes are to always on devices that take time."""
     simrun.build()
-    with simrun.Engine() as engine:
+    with simrun.Engine() as engine, common.clock(
+            lambda seconds: f"models: plugsim runs, {seconds:.0f} s"):
         return [one for name in MODELS for one in compared(name, {
             mode: [engine.run(f"seed={seed} group={group} warm_ios=1000000 "
                               f"ios=200000 {simrun.device(profiles.load()[name])}"
@@ -189,7 +192,7 @@ def screen(result):
         yield from f"{number}. {title}".split("\n")
         yield from lines(found)
         if part == "time" and not is_quiet(result):
-            yield "NOISY: others used the CPUs meanwhile; run it again"
+            yield NOISY
 
 
 # --- README's example --------------------------------------------------------
@@ -211,7 +214,8 @@ def keep():
 def example():
     """Counts and times, as a block of Markdown."""
     result = json.loads(KEPT.read_text())
-    return ["```", *count_lines(result["records"]), *time_lines(result["time"]), "```"]
+    return ["```", *count_lines(result["records"]), *time_lines(result["time"]),
+            *([] if is_quiet(result) else [NOISY]), "```"]
 
 
 def main():

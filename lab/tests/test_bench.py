@@ -266,6 +266,31 @@ def test_modes_that_do_the_same_are_one_row(modes, row):
     assert rows[1].split() == row.split()
 
 
+def test_unpatched_and_patched_are_timed(monkeypatch):
+    """The series takes 50 ns, and what is compared with it 60."""
+    monkeypatch.delenv("ARCH", raising=False)
+    monkeypatch.setattr(run.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(run.native, "images", dict)
+    monkeypatch.setattr(run.native_rounds, "measure", lambda plan: [{
+        "quiet": True, "ns": {load: {cell.name: 50 if plan.images[
+            cell.kernel].endswith("series") else 60 for cell in plan.cells}
+                              for load in plan.loads}}] * 2)
+    lines = [" ".join(line.split()) for line in run.time_lines(run.clocked())]
+    assert len(lines) == 1 + len(run.LOADS)
+    assert lines[2].startswith("4, random, then sequential faster +20.0% ± ")
+    assert lines[2].count("+20.0%") == 2 and " +0.0% ± " in lines[2]
+
+
+def test_modes_on_models(monkeypatch):
+    """Doorbells are dear on a virtual disk."""
+    monkeypatch.setattr(run, "SEEDS", [1, 2])
+    monkeypatch.setattr(run, "MODELS", {"vm": "virtual disk"})
+    adaptive, small, never = run.modelled()
+    assert 0.97 < adaptive["ratio"] < 1.03
+    assert 0.9 < small["ratio"] < 0.99
+    assert 0.2 < never["ratio"] < 0.4
+
+
 def timed(workload, cell, ratio, half=0.01, quiet=True):
     return {"workload": workload, "kernel": cell.kernel, "policy": cell.policy,
             "ratio": ratio, "ci_low": ratio - half, "ci_high": ratio + half,
