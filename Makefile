@@ -65,10 +65,11 @@ setup:
 	@sh scripts/setup.sh $(sort $(foreach goal,$(or $(MAKECMDGOALS),all),\
 		$(or $(NEEDS_$(goal)),all)) $(filter arm64,$(ARCH)))
 
-#:   run       boot the patched kernel, compare the policies on NVMe
-#:               MODES="a b"   the policies (default: all)
+#:   run       what the series does, on one screen: counts on an emulated NVMe
+#:             disk, time against the unpatched kernel, modes on modelled SSDs
+#:               MODES="a b"   the modes whose counts it shows (default: all)
 run: kernel
-	@python3 -m lab.bench.run_modes --modes '$(MODES)'
+	@python3 -m lab.bench.run --modes '$(MODES)'
 
 #:   shell     boot the patched kernel to a prompt, disk attached
 #:   kernel    build the patched kernel

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fills measured figures into README.md, its picture, and
+"""Fills measured figures into README.md and
 Documentation/block/plug-measurements.rst.
 
-They come from patches/7.3/figures.json, by the clock, and models.json beside it.
+They come from patches/7.3/figures.json, by the clock, models.json beside it, and
+run.json, a whole "make run".
 What lies between a line with "make figures: NAME" and one with "figures: end"
 is replaced; the rest is written by hand.
 """
@@ -10,7 +11,7 @@ import re
 import textwrap
 
 from plugtools.report.records import rank
-from lab.bench import model_figures, picture, suites
+from lab.bench import model_figures, run, suites
 from lab.native import native_loads
 from scripts.series import env, measured as store
 from scripts.series.files import write_file
@@ -19,21 +20,20 @@ README = env.ROOT / "README.md"
 PAGE = env.ROOT / "Documentation/block/plug-measurements.rst"
 PLACE = re.compile(r"(?<=make figures: )([a-z]+)(?P<close>[^\n]*\n)"
                    r"(?P<old>.*?)(?=^[^\n]*figures: end)", re.S | re.M)
-ALWAYS, ADAPTIVE = "patched always", "patched adaptive"
-NOMERGES = "unpatched nomerges2"
-# README's rows: what is done, in which mode, and where that was measured: the
-# suite or the clock, profile, load. What is missing shows as such.
+# README's columns, all against Linux as it is.
+COLUMNS = {"`always`": "patched always", "`adaptive`": "patched adaptive",
+           "`nomerges=2` today": "unpatched nomerges2"}
+# Its rows: what is done, and where that was measured: the suite or the clock,
+# profile, load. What is missing shows as such.
 ROWS = (
-    ("random 4K, 32 per submission; the CPU is the limit", ALWAYS,
-     store.WHOLE, "", "rand4k-s32"),
-    ("sequential 4K, likewise 32", ALWAYS, store.WHOLE, "", "seq4k-s32"),
-    ("as row 1; another CPU completes", ALWAYS, store.WHOLE, "", "remote-s32"),
-    ("as row 1, by io_uring, 1024 to a system call", ALWAYS, store.WHOLE, "",
+    ("a program: io_uring, 1024 reads to a system call", store.WHOLE, "",
      "uring-rand4k-s1024"),
-    ("random 4K; a flash SSD is the limit", ADAPTIVE, "rfc", "gen4",
-     "rand4k-s32"),
-    ("random 4K; an SSD that completes commands together is the limit", ADAPTIVE,
-     "device", "lockstep", "rand4k-s32"),
+    ("in the kernel: 32 random reads to a plug", store.WHOLE, "", "rand4k-s32"),
+    ("the same, not announced, as by a file system", store.WHOLE, "", "unannounced-s32"),
+    ("the same, with the I/O scheduler mq-deadline", store.WHOLE, "", "deadline-s32"),
+    ("the same, of 128K", store.WHOLE, "", "rand128k-s32"),
+    ("random; a flash SSD is the limit", "rfc", "gen4", "rand4k-s32"),
+    ("random; an SSD that completes in batches is", "device", "lockstep", "rand4k-s32"),
 )
 # Columns of the page, as wide as 80 characters allow.
 CHOICES = {"unpatched nomerges2": "nomerges2", "unpatched noplug": "no plug",
@@ -67,19 +67,18 @@ def clock():
 
 def readme_table():
     """What Linux itself gains today by nomerges=2 stands beside it."""
-    lines = ["| load | mode | change of IOPS | `nomerges=2` today | measured |",
-             "|---|---|---|---|---|"]
+    lines = [f"| IOPS against Linux 7.3; reads of 4K | {' | '.join(COLUMNS)} | how |", "|---" * 5 + "|"]
     kept = model_figures.known()
-    for what, choice, source, profile, load in ROWS:
+    for what, source, profile, load in ROWS:
         rows = clock() if source == store.WHOLE else \
             kept.get(source, {}).get("rows", {}).get(profile, {})
         row = rows.get(load, {})
-        text, today = (percent(row[name]).replace("±", "± ") if name in row else
-                       NOT_YET.lower() for name in (choice, NOMERGES))
-        how = "by the clock" if source == store.WHOLE else "on a model" + (
+        texts = [percent(row[name]).replace("±", "± ") if name in row else
+                 NOT_YET.lower() for name in COLUMNS.values()]
+        how = "clock" if source == store.WHOLE else "model" + (
             "" if kept.get(source, {}).get("controller") == model_figures.controller()
-            else ", with an earlier `adaptive`")
-        lines.append(f"| {what} | `{choice.split()[1]}` | {text} | {today} | {how} |")
+            else ", earlier `adaptive`")
+        lines.append(f"| {' | '.join([what, *texts, how])} |")
     return lines
 
 
@@ -153,7 +152,7 @@ def on_models():
                 NOT_YET + ": make bench SUITE=all."]
 
 
-TABLES = {"readme": readme_table, "clock": by_the_clock,
+TABLES = {"readme": readme_table, "run": run.example, "clock": by_the_clock,
           "sections": by_section, "models": on_models}
 
 
@@ -178,16 +177,14 @@ def filled(text, path):
 
 
 def update():
-    """Keep what was measured on models, fill in, and draw; lines that say
-    what was done. The documents are of the kernel that the series is for."""
+    """Keep what was measured on models and what "make run" left, and fill in;
+    lines that say what was done. The documents are of the kernel that the series is for."""
     if env.BASE != env.FIRST:
         return [f"documents show figures of Linux {env.FIRST} alone: not "
                 "filled in"]
     lines = [f"kept of make bench: {name}" for name in model_figures.update()]
+    lines += ["kept of make run"] if run.keep() else []
     pages = {path: filled(path.read_text(), path) for path in (README, PAGE)}
-    pages[picture.PATH] = picture.svg(
-        store.load().get(store.WHOLE, {}).get("modes", {}),
-        model_figures.known())
     return lines + [f"filled in: {env.shown(path)}"
                     for path, text in pages.items()
                     if write_file(path, text.encode())]

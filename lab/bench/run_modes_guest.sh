@@ -6,9 +6,7 @@
 #   prepare			  the disk
 #   check_data SEED MODE	  write and read back
 #   count MODE NAME ACCESS BS N	  load it, and count the calls of the driver and of
-#				  the tag allocator, which slows things down
-#   speed MODE NAME ACCESS BS N	  nothing but the I/O, for a guest whose time
-#				  follows instructions
+#				  the tag allocator
 #
 # The workloads are those of the RFC that the project answers: t/io_uring with
 # depth 128, 32 per submission, 32 per completion, polled, fixed files and
@@ -80,10 +78,4 @@ count()
 	echo "kind=count policy=$mode workload=$name" \
 		"ios=$(value ios "$out") requests=$(($3 - $1))" \
 		"doorbells=$(($4 - $2)) $(calls)" >&3
-}
-
-speed()
-{
-	out=$(load -a "$3" -b "$4" -n "$5") || die "$2 under $1 failed: $out"
-	echo "kind=speed policy=$1 workload=$2 iops=$(value iops "$out")" >&3
 }

@@ -8,9 +8,9 @@ the one before it, in the same rounds. A run of this very code is used again. Th
 result is patches/*/figures.json, from which "make series" fills the covers in,
 as long as it is of the same code. "whole" stands for the whole series, "mails"
 for single ones whose message has such a line: each against the one before, in
-rounds of its own. README.md,
-its picture and Documentation/block/plug-measurements.rst are filled in from
-that, and from what there is of "make bench", see lab/bench/documents.py.
+rounds of its own. README.md and Documentation/block/plug-measurements.rst are
+filled in from that, and from what there is of "make bench" and "make run", see
+lab/bench/documents.py.
 """
 import argparse
 import dataclasses

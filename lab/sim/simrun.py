@@ -30,6 +30,9 @@ ENOUGH = 2000                   # I/Os that make a beginning a figure
 # How adaptive begins, before it is measured: of plugsim's results.
 BEGINNINGS = {"first50": "first 50 ms", "first200": "first 200 ms"}
 
+# What a profile of the laboratory's says of a device that plugsim has, too.
+MEDIA = ("units", "bandwidth_mbs", "read_latency", "write_latency", "service")
+
 # What the mean is taken of.
 FIRST = ("regret", "always", "late", *BEGINNINGS)
 
@@ -48,6 +51,12 @@ def build(*words):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         raise SimError(f"plugsim does not compile:\n{done.stdout}")
+
+
+def device(profile):
+    """The words of one of lab/bench/profiles.ini."""
+    return " ".join([f"doorbell={profile['doorbell_ns']}", *(
+        f"{key}={profile[key]}" for key in MEDIA if key in profile)])
 
 
 class Engine:

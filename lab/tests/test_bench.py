@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the benchmarks do before and after a guest has run."""
+import json
 import os
 import subprocess
 
 import pytest
 
 from lab.bench import (cell_records, cells, kernels, lab, pace, profiles,
-                       rfc, run_modes, run_suites, suites)
+                       rfc, run, run_modes, run_suites, suites)
 from scripts import kernel
 
 KNOWN = {**profiles.load(), **lab.DRIVERS}
@@ -226,34 +227,133 @@ def test_what_is_refused_measures_nothing(args, says, capsys):
 
 # --- make run ------------------------------------------------------------------
 
-def run_record(device):
-    """Of what both guests said, and the device's count of doorbells."""
-    said = run_modes.parse([
-        "noise", "kind=guest kernel=7.3", "kind=speed policy=never "
-        "workload=rand4k iops=90", "kind=speed policy=always workload=rand4k "
-        "iops=100", "kind=count policy=never workload=rand4k ios=64 requests=64 "
-        "doorbells=32 queue_rqs=4 queue_rq=56 tags_single=8"])
+def counts_of(device, policy="never", **words):
+    """A record of what the guest said, and of the device's count of doorbells."""
+    said = {"ios": 64, "requests": 64, "doorbells": 32, "queue_rqs": 4,
+            "queue_rq": 56, "tags_single": 8, **words}
+    found = run_modes.parse([
+        "noise", "kind=guest kernel=7.3", f"kind=count policy={policy} workload=rand4k "
+        + " ".join(f"{key}={value}" for key, value in said.items())])
 
     class Result:
         @staticmethod
         def between(first, last):
-            assert (first, last) == ("never.rand4k.begin", "never.rand4k.end")
+            assert (first, last) == (f"{policy}.rand4k.begin", f"{policy}.rand4k.end")
             return {1: device}
-    return run_modes.make_record(said, said, Result, "never", "rand4k")
+    return run_modes.make_record(found, Result, policy, "rand4k")
 
 
-def test_run():
-    one = run_record(32)
-    wanted = {"iops": 90, "ratio_to_always": 0.9, "requests_per_io": 1,
-              "requests_per_queue_rqs": 2, "commands_per_doorbell_driver": 2,
-              "commands_per_doorbell_device": 2, "tags_batched": 56,
-              "tags_single": 8, "kernel": "7.3"}
-    assert {key: one[key] for key in wanted} == wanted
-    assert run_modes.table([one]).splitlines()[1].split() == (
-        "never rand4k 1 2 2 2 56 8".split())
+def test_counts():
+    assert counts_of(32) == {
+        "kernel": "7.3", "policy": "never", "device": "nvme (QEMU)",
+        "workload": "rand4k", "requests_per_io": 1, "requests_per_queue_rqs": 2,
+        "commands_per_doorbell_driver": 2, "commands_per_doorbell_device": 2,
+        "tags_batched": 56, "tags_single": 8}
     with pytest.raises(run_modes.RunError, match="driver counted 32 doorbells, "
                        "the device 31"):
-        run_record(31)
+        counts_of(31)
+
+
+@pytest.mark.parametrize("modes, row", [
+    (["never"], "random never 1.00 2.0 2.0 56 8 2 a doorbell"),
+    (["never", "always"], "random all 1.00 2.0 2.0 56 8 2 a doorbell"),
+    (["never", "always", "merges"], "random all but merges 1.00 2.0 2.0 56 8 2 a doorbell"),
+    (["merges"], "random merges 0.25 8.0 8.0 8 8 4 a request")])
+def test_modes_that_do_the_same_are_one_row(modes, row):
+    merged = {"requests": 16, "doorbells": 2, "queue_rq": 0}
+    rows = [*run.count_lines([counts_of(2, mode, **merged) if mode == "merges" else
+                              counts_of(32, mode) for mode in modes])]
+    assert rows[1].split() == row.split()
+
+
+def test_unpatched_and_patched_are_timed(monkeypatch):
+    """The series takes 50 ns, and what is compared with it 60."""
+    monkeypatch.delenv("ARCH", raising=False)
+    monkeypatch.setattr(run.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(run.native, "images", dict)
+    monkeypatch.setattr(run.native_rounds, "measure", lambda plan: [{
+        "quiet": True, "ns": {load: {cell.name: 50 if plan.images[
+            cell.kernel].endswith("series") else 60 for cell in plan.cells}
+                              for load in plan.loads}}] * 2)
+    lines = [" ".join(line.split()) for line in run.time_lines(run.clocked())]
+    assert len(lines) == 1 + len(run.LOADS)
+    assert lines[2].startswith("4, random, then sequential faster +20.0% ± ")
+    assert lines[2].count("+20.0%") == 2 and " +0.0% ± " in lines[2]
+
+
+def test_modes_on_models(monkeypatch):
+    """Doorbells are dear on a virtual disk."""
+    monkeypatch.setattr(run, "SEEDS", [1, 2])
+    monkeypatch.setattr(run, "MODELS", {"vm": "virtual disk"})
+    adaptive, small, never = run.modelled()
+    assert 0.97 < adaptive["ratio"] < 1.03
+    assert 0.9 < small["ratio"] < 0.99
+    assert 0.2 < never["ratio"] < 0.4
+
+
+def timed(workload, cell, ratio, half=0.01, quiet=True):
+    return {"workload": workload, "kernel": cell.kernel, "policy": cell.policy,
+            "ratio": ratio, "ci_low": ratio - half, "ci_high": ratio + half,
+            "quiet": quiet}
+
+
+def whole_run(quiet=True):
+    """A result of all parts: always is 20% faster by the clock."""
+    return {"records": [counts_of(32)],
+            "time": [timed(load, cell, 1.2 if cell == run.CELLS[1] else 1, quiet=quiet)
+                     for load in run.LOADS for cell in run.CELLS],
+            "device": [one for name in run.MODELS for one in run.compared(
+                name, {"always": [100, 101], "adaptive": [110, 111.1],
+                       "seq-small": [100, 101], "never": [50, 51]})]}
+
+
+def test_one_screen():
+    lines = [*run.screen(whole_run())]
+    assert len(lines) < 24 and max(map(len, lines)) <= 80
+    said = [" ".join(line.split()) for line in lines]
+    assert "32, random faster +20.0% ± 1.0 +0.0% ± 1.0 +0.0% ± 1.0" in said
+    assert any(line.startswith("virtual disk faster +10.0% ± ")
+               for line in said)
+    assert not any("NOISY" in line for line in lines)
+    assert any("NOISY" in line for line in run.screen(whole_run(quiet=False)))
+
+
+@pytest.mark.parametrize("low, high, said", [
+    (1.001, 1.2, "faster"), (0.8, 0.999, "slower"), (0.995, 1.005, "as fast"),
+    (0.98, 1.005, "unclear"), (0.995, 1.02, "unclear")])
+def test_a_change_in_a_word(low, high, said):
+    assert run.word({"ci_low": low, "ci_high": high}) == said
+
+
+def test_what_cannot_run_is_a_line(monkeypatch):
+    """And the others are shown. To fail is something else than to be absent."""
+    def fail(_):
+        raise run_modes.RunError("no data\nat all")
+    monkeypatch.setenv("ARCH", "arm64")
+    monkeypatch.setattr(run.run_modes, "records", fail)
+    monkeypatch.setattr(run, "modelled", lambda: whole_run()["device"])
+    found, failed = run.take(["always"])
+    lines = [*run.screen(found)]
+    assert failed
+    assert lines[:2] == ["1. COUNTS: FAILED: no data", "2. TIME: Not here: User Mode "
+                         "Linux, which takes the time, runs on x86_64 alone."]
+    assert len(lines) == 9
+    monkeypatch.setattr(run.run_modes, "records", lambda _: whole_run()["records"])
+    assert not run.take(["always"])[1]
+
+
+@pytest.mark.parametrize("change, kept", [
+    ({}, True), ({"time": "Not here: no."}, False),
+    ({"time": whole_run(quiet=False)["time"]}, False)])
+def test_readmes_example_is_a_whole_run(change, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "PATH", str(tmp_path / "result.json"))
+    monkeypatch.setattr(run, "KEPT", tmp_path / "run.json")
+    assert not run.keep()
+    (tmp_path / "result.json").write_text(json.dumps({**whole_run(), **change}))
+    assert run.keep() is kept
+    assert not run.keep()
+    if kept:
+        assert [*run.example()[1:3]] == [*run.count_lines(whole_run()["records"])]
 
 
 @pytest.mark.parametrize("text, modes", [

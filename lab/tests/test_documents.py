@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Figures in README.md, its picture and the page of measurements: nobody
-copies them by hand."""
+"""Figures in README.md and the page of measurements: nobody copies them by
+hand."""
 import pathlib
-import xml.etree.ElementTree as xml
 
 import pytest
 
-from lab.bench import documents, lab, model_figures, picture, suites
+from lab.bench import documents, lab, model_figures, run, suites
 from plugtools.report import records as files
 from scripts.series import env, measured as store
 
@@ -14,6 +13,7 @@ GAINS = {("unpatched", "always"): 1, ("unpatched", "nomerges2"): 1.02,
          ("patched", "always"): 1.01, ("patched", "never"): 0.9,
          ("patched", "seq-small"): 1.02, ("patched", "adaptive"): 1.0302}
 DEVICE = suites.SUITES["device"]
+KEPT_RUN = run.KEPT.read_bytes()
 
 
 def sample(*profiles, runs=4):
@@ -76,7 +76,9 @@ def test_the_clocks_page_names_the_cpu(monkeypatch, quiet, last):
 def top(tmp_path, monkeypatch):
     monkeypatch.setattr(model_figures, "FILE", tmp_path / "models.json")
     monkeypatch.setattr(lab, "OUT", str(tmp_path))
-    monkeypatch.setattr(picture, "PATH", tmp_path / "picture.svg")
+    monkeypatch.setattr(run, "KEPT", tmp_path / "run.json")
+    (tmp_path / "run.json").write_bytes(KEPT_RUN)
+    monkeypatch.setattr(run, "PATH", str(tmp_path / "result.json"))
     for name in "README", "PAGE":
         path = getattr(documents, name)
         (tmp_path / path.name).write_text(path.read_text())
@@ -88,11 +90,10 @@ def test_from_records_to_documents(top):
     """Once more changes nothing."""
     files.save(str(top / "device.json"), sample("vm", "lockstep"), {})
     assert documents.update()[0] == "kept of make bench: device"
-    assert "`adaptive` | +3.0% ± " in documents.README.read_text()
+    assert "| +3.0% ± " in documents.README.read_text()
     page = documents.PAGE.read_text()
     assert "**lockstep**" in page
     assert "rand4k-s32 +2.0 ±0." in page
-    assert "SSD that completes together" in picture.PATH.read_text()
     assert documents.update() == []
 
 
@@ -100,7 +101,6 @@ def test_another_kernel_fills_in_nothing(top, monkeypatch):
     monkeypatch.setattr(env, "BASE", "6.12")
     line, = documents.update()
     assert "not filled in" in line
-    assert not picture.PATH.exists()
 
 
 def test_damaged_records_write_nothing(top):
@@ -134,30 +134,3 @@ def test_the_repository_has_the_figures_of_today():
         assert documents.filled(text, path) == text, \
             "first: make figures FILL=1"
     assert sorted(places) == sorted(documents.TABLES)
-    assert picture.PATH.read_text() == picture.svg(
-        store.load().get(store.WHOLE, {}).get("modes", {}),
-        model_figures.known()), "first: make figures FILL=1"
-
-
-# --- the picture ---------------------------------------------------------------
-
-def drawn(gains):
-    """{mode: class} of the bars of one device."""
-    found = {f"patched {mode}": {"ratio": (low + high) / 2, "ci_low": low,
-                                 "ci_high": high}
-             for mode, (low, high) in gains.items()}
-    tree = xml.fromstring(picture.svg({}, {"device": {"modes": {"vm": {
-        "rand4k-s32": found}}}}).encode())
-    space = "{http://www.w3.org/2000/svg}"
-    assert "virtual disk (model)" in [one.text for one in
-                                      tree.iter(space + "text")]
-    return {one.find(space + "title").text.split()[0]: one.get("class")
-            for one in tree.iter(space + "g")}
-
-
-@pytest.mark.parametrize("gains, classes", [
-    ({"adaptive": (1.01, 1.03), "seq-small": (0.8, 0.9)},
-     {"adaptive": "better", "seq-small": "worse"}),
-    ({"adaptive": (0.99, 1.03)}, {"adaptive": "open"})])
-def test_a_bar_for_each_mode_that_was_measured(gains, classes):
-    assert drawn(gains) == classes

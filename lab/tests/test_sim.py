@@ -227,13 +227,6 @@ def test_merges(words, requests, doorbells):
 
 # --- one description of a device for both models -----------------------------
 
-MEDIA = ("units", "bandwidth_mbs", "read_latency", "write_latency", "service")
-PROFILES = {name: " ".join(f"{key}={profile[key]}" for key in MEDIA
-                           if key in profile) +
-            f" doorbell={profile['doorbell_ns']} "
-            for name, profile in profiles.load().items()}
-
-
 @pytest.mark.parametrize("name, words, iops, part", [
     # what ssd_model was fitted to, by an event model of 0.4 us per I/O
     *((name, "group=32", rfc.TABLES[name, "rand4k-s32"][0], 0.03)
@@ -248,7 +241,8 @@ PROFILES = {name: " ".join(f"{key}={profile[key]}" for key in MEDIA
     ("null", "group=1", 1e9 / 400, 0.01)])
 def test_profiles(name, words, iops, part):
     """profiles.ini describes plugsim's devices, too."""
-    assert outcome(PROFILES[name] + words)["iops"] == near(iops, part)
+    device = simrun.device(profiles.load()[name])
+    assert outcome(f"{device} {words}")["iops"] == near(iops, part)
 
 
 # --- what the command line says ----------------------------------------------
