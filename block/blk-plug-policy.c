@@ -346,7 +346,7 @@ static const char *const mode_names[BLK_PLUG_POLICY_NR] = {
 
 /*
  * Its count is in step with the queues' modes, by the lock.  No queue is frozen
- * when it is changed; see blk_plug_stat_key.
+ * when it is changed, but one that is being removed; see blk_plug_stat_key.
  */
 DEFINE_STATIC_KEY_FALSE(blk_plug_policy_key);
 static DEFINE_MUTEX(blk_plug_policy_lock);

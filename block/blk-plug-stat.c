@@ -40,8 +40,8 @@ struct blk_plug_stat {
 /*
  * On while any queue is counted; counts these queues.  Who changes it waits for
  * cpu_hotplug_lock, under which a CPU that goes waits for I/O: so no queue may
- * be frozen then.  That of rq-qos was, which is why it gave its key up in
- * 370ac285f23a.
+ * be frozen then, but one that is being removed, whose requests fail.  That of
+ * rq-qos was, which is why it gave its key up in 370ac285f23a.
  */
 DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
 EXPORT_SYMBOL_GPL(blk_plug_stat_key);
@@ -60,7 +60,10 @@ void __blk_plug_stat(const struct blk_mq_hw_ctx *hctx, enum blk_plug_stat_id id,
 		this_cpu_add(stat->nr[hctx->type][id], nr);
 }
 
-/* A plug is about to send out what it holds: count each queue's part of it. */
+/*
+ * A plug is about to send out what it holds: count each disk's part of it.  If
+ * there is one disk, all of it counts for the hardware queue of the first request.
+ */
 void __blk_plug_stat_flush(struct blk_plug *plug)
 {
 	const struct request *rq = rq_list_peek(&plug->mq_list), *oldest;
@@ -86,8 +89,10 @@ void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
 			      enum blk_plug_stat_id reason)
 {
 	if (blk_plug_stat_counts(data->q))
-		trace_block_tag_batch_refused(data->hctx, data->nr_tags,
-					      blk_plug_stat_rows[reason]);
+		trace_block_tag_batch_refused(data->hctx,
+				data->nr_tags == BLK_MQ_NR_UNKNOWN ?
+					0 : data->nr_tags,
+				blk_plug_stat_rows[reason]);
 	__blk_plug_stat(data->hctx, reason, 1);
 }
 
