@@ -62,7 +62,7 @@ LEAK = """a
 [    2.0][   T12]  <TASK>
 [    2.0][   T12]  </TASK>
 b"""
-OURS = races.Ours(frozenset({"blk_plug_tune_flush", "caller"}),
+OURS = races.Ours(frozenset({"__blk_plug_stat_flush", "caller"}),
                   frozenset({"blk_mq_submit_bio"}))
 TITLES = races.Ours(OURS.new - {"caller"}, OURS.changed)
 
@@ -320,8 +320,8 @@ def test_races_elsewhere():
 
 
 @pytest.mark.parametrize("pair", (
-    ("blk_plug_tune_flush", "b"), ("a", "blk_mq_submit_bio"),
-    ("blk_plug_tune_flush.isra.0", "b")))
+    ("__blk_plug_stat_flush", "b"), ("a", "blk_mq_submit_bio"),
+    ("__blk_plug_stat_flush.isra.0", "b")))
 def test_either_function_will_do(pair):
     """Whatever the compiler appended."""
     assert only(race(*pair)).is_ours(TITLES)

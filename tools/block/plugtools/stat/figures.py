@@ -44,7 +44,7 @@ def figures(diff):
 
 def learnt(text):
     """What plug_adaptive of a hardware queue says, and what follows; nothing
-    before its first plug."""
+    if it learns nothing."""
     fields = dict(line.split(None, 1) for line in text.splitlines()
                   if len(line.split()) > 1)
     found = {name: int(value) if value.isdigit() else value
