@@ -62,7 +62,7 @@ void __blk_plug_stat(const struct blk_mq_hw_ctx *hctx, enum blk_plug_stat_id id,
 
 /*
  * A plug is about to send out what it holds: count each disk's part of it.  If
- * there is one disk, all of it counts for the hardware queue of the first request.
+ * it is one disk's, all counts for the hardware queue of the first request.
  */
 void __blk_plug_stat_flush(struct blk_plug *plug)
 {
