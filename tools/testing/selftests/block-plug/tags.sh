@@ -163,7 +163,7 @@ done
 row "reads of 32 requests, not announced" "" \
 	"REQUESTS~32*N TAGS~REQUESTS TAG_BATCHES~N TAG_SINGLES~N" unannounced 32
 row "reads of 64 requests, not announced" "" \
-	"REQUESTS~64*N TAGS~REQUESTS TAG_BATCHES~2*N-2:2*N TAG_SINGLES~N:N+64" \
+	"REQUESTS~64*N:65*N TAGS~REQUESTS TAG_BATCHES~2*N-2:2*N TAG_SINGLES~N:2*N+64" \
 	unannounced 64
 row "reads of 32 requests, then of 20, not announced" "" \
 	"REQUESTS~52*N TAGS~REQUESTS:REQUESTS+BATCH TAG_BATCHES~2*N" \
