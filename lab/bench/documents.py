@@ -29,9 +29,9 @@ ROWS = (
     ("a program: io_uring, 1024 reads to a system call", store.WHOLE, "",
      "uring-rand4k-s1024"),
     ("in the kernel: 32 random reads to a plug", store.WHOLE, "", "rand4k-s32"),
-    ("the same, not announced, as by a file system", store.WHOLE, "", "unannounced-s32"),
     ("the same, with the I/O scheduler mq-deadline", store.WHOLE, "", "deadline-s32"),
     ("the same, of 128K", store.WHOLE, "", "rand128k-s32"),
+    ("32 that nobody announced, as of a file system", store.WHOLE, "", "unannounced-s32"),
     ("random; a flash SSD is the limit", "rfc", "gen4", "rand4k-s32"),
     ("random; an SSD that completes in batches is", "device", "lockstep", "rand4k-s32"),
 )
