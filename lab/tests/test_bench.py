@@ -281,6 +281,7 @@ def test_unpatched_and_patched_are_timed(monkeypatch):
     assert lines[2].count("+20.0%") == 2 and " +0.0% ± " in lines[2]
 
 
+@pytest.mark.skipif(not os.path.isdir(kernel.TREE), reason="no kernel tree: make tree")
 def test_modes_on_models(monkeypatch):
     """Doorbells are dear on a virtual disk."""
     monkeypatch.setattr(run, "SEEDS", [1, 2])
