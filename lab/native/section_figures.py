@@ -38,14 +38,18 @@ def steps(wanted):
     return found
 
 
+def compared(rounds, load, first, cell):
+    """What is kept of a comparison."""
+    return {key: value for key, value in native.compare(rounds, load, first, cell).items()
+            if key in KEPT}
+
+
 def measure(pairs, loads, rounds):
     """{load: {kernel and policy: what the rounds say of it}} of all pairs of
     these but the first, compared with the first"""
     first, *others = [dataclasses.replace(native.cell_of(name), policy=policy)
                       for name, policy in pairs]
-    return {load: {" ".join(pair): {
-        key: value for key, value in native.compare(
-            rounds, load, first, cell).items() if key in KEPT}
+    return {load: {" ".join(pair): compared(rounds, load, first, cell)
                    for pair, cell in zip(pairs[1:], others)} for load in loads}
 
 
@@ -82,9 +86,8 @@ def measure_mails(mails, git, rounds):
             native.images({"before": git.ref(f"{commit}^"), "after": commit}),
             cells, loads, rounds, native.PATIENCE)
         seen = native_rounds.measure(plan)
-        store.save_mail(subject, store.code_at(git, commit), {
-            load: [{key: value for key, value in native.compare(
-                seen, load, *cells).items() if key in KEPT}] for load in loads})
+        store.save_mail(subject, store.code_at(git, commit),
+                        {load: [compared(seen, load, *cells)] for load in loads})
         print(subject, flush=True)
 
 

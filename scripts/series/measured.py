@@ -124,8 +124,9 @@ def fill_message(git, commit):
     subject, body = git.message(commit)
     if not PLACE.search(body):
         return subject, body
-    one = load().get(MAILS, {}).get(subject)
-    found = UNKNOWN if load() else ""
+    known = load()
+    one = known.get(MAILS, {}).get(subject)
+    found = UNKNOWN if known else ""
     if one and one["code"] == code_at(git, commit):
         found = rows_of(one, "  With this patch, and its speed as a ratio to the one before:")
     return subject, PLACE.sub(lambda _: found, body).strip("\n")

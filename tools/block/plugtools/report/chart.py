@@ -127,8 +127,3 @@ def charts(verdict):
                     if one["metric"] in MARGINS], "profile", "metric")
     return [(*key, chart(sorted(some, key=cell_order), key[1]))
             for key, some in found.items()]
-
-
-def alone(drawn, style=STYLE):
-    start, rest = drawn.split("\n", 1)
-    return f"{start}<style>{style}</style>\n{rest}"
