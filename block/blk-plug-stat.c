@@ -88,11 +88,13 @@ void __blk_plug_stat_flush(struct blk_plug *plug)
 void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
 			      enum blk_plug_stat_id reason)
 {
+	unsigned int nr = data->nr_tags;
+
+	if (nr == BLK_MQ_NR_UNKNOWN)
+		nr = 0;
 	if (blk_plug_stat_counts(data->q))
-		trace_block_tag_batch_refused(data->hctx,
-				data->nr_tags == BLK_MQ_NR_UNKNOWN ?
-					0 : data->nr_tags,
-				blk_plug_stat_rows[reason]);
+		trace_block_tag_batch_refused(data->hctx, nr,
+					      blk_plug_stat_rows[reason]);
 	__blk_plug_stat(data->hctx, reason, 1);
 }
 
@@ -154,14 +156,12 @@ int blk_plug_stat_enabled_show(void *data, struct seq_file *m)
 ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 				    size_t count, loff_t *ppos)
 {
-	unsigned int on;
+	bool on;
 	int ret;
 
-	ret = kstrtouint_from_user(buf, count, 0, &on);
+	ret = kstrtobool_from_user(buf, count, &on);
 	if (ret)
 		return ret;
-	if (on > 1)
-		return -EINVAL;
 	if (on)
 		ret = blk_plug_stat_enable(data);
 	else

@@ -3,7 +3,7 @@
 """The series for Debian's source package of the kernel, as its packagers keep
 patches: build/debian-patches/ has
 
-  debian/patches/features/all/plug-policy/   the patches, for quilt
+  debian/patches/features/all/plug-policy/   the patches, for quilt; DEP-3 headers
   series     lines for the end of debian/patches/series
   config     lines for the end of debian/config/config
 
@@ -33,6 +33,7 @@ def main():
     with common.program("debian_patches.py", kernel.BuildError, OSError):
         shutil.rmtree(OUT, ignore_errors=True)
         kernel.git("format-patch", "-q", "-N", "--zero-commit", "--no-signature",
+                   "--add-header=Origin: other", "--add-header=Forwarded: no",
                    "-o", str(PATCHES), "refs/tags/base..refs/heads/series")
         names = sorted(path.name for path in PATCHES.glob("*.patch"))
         (OUT / "series").write_text("\n# Plug policy\n" + "".join(
