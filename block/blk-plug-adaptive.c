@@ -14,8 +14,7 @@
  *   may (a quarter, if it is there already): if the load comes when it comes,
  *   there is only chance.
  * - If no size is better, park for 256 samples, then try again; for twice as
- *   long each time, up to 4096.  If a size gets slower, while parked, than what
- *   it won against, try 32.
+ *   long each time, up to 4096.
  * - A time that is off by a quarter, beyond what it varies by, is measured once
  *   more.  Four in a row are another load: start anew.
  */
@@ -120,7 +119,6 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 	better = sure > 0;
 	if (smaller == better) {
 		a->tried = a->from;
-		a->expected = min(a->expected ?: a->time, a->time);
 		a->from = a->trial;
 		a->time = time;
 	}
@@ -129,16 +127,10 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 
 static void plug_in_park(struct blk_plug_adaptive *a)
 {
-	/* slower now than what it won against: does 32 do better? */
-	if (a->from < LARGEST &&
-	    a->time > a->expected + a->expected / 32 + a->dev) {
-		a->tried = ALL;
-		a->expected = a->time;
-		plug_try(a, LARGEST);
-	} else if (!--a->parked) {
-		a->tried = 0;
-		plug_next(a);
-	}
+	if (--a->parked)
+		return;
+	a->tried = 0;
+	plug_next(a);
 }
 
 /* Mean and mean deviation, as TCP has them of the round trip time. */

@@ -39,7 +39,6 @@ struct blk_plug_adaptive {
 	u32 random;	/* state of that chance */
 	u64 time;	/* mean time per request of from, in ns / 256 */
 	u64 dev;	/* mean deviation from that */
-	u64 expected;	/* from is in doubt where time is above; 0: none */
 	u64 last;	/* the last sample of from, in ns / 256 */
 	s64 sum;	/* of what trial gains, over the pairs, in 1/65536 */
 	s64 squares;	/* of the squares of that */

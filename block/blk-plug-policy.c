@@ -382,9 +382,7 @@ void blk_plug_policy_register(struct request_queue *q)
 
 void blk_plug_policy_unregister(struct request_queue *q)
 {
-	/* The mode can no longer change, so most disks need no lock. */
-	if (blk_plug_policy_get(q))
-		blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
+	blk_plug_policy_set(q, BLK_PLUG_POLICY_ALWAYS);
 }
 
 ssize_t blk_plug_policy_show(struct gendisk *disk, char *page)

@@ -206,16 +206,6 @@ static void blk_plug_adaptive_test_patience(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run_until(test, &s, true), 4096 + 1);
 }
 
-/* If a size gets slower than what it won against, 32 is tried. */
-static void blk_plug_adaptive_test_slow(struct kunit *test)
-{
-	struct sim s = learnt(test);
-
-	s.parts[3] = 11000;
-	run(test, &s, WARM);
-	KUNIT_EXPECT_EQ(test, s.a.from, 16);
-}
-
 /*
  * While the time varies by more than 1/16, there is nothing to try.  However
  * much it does, if it always does, it is no other load: patience grows.
@@ -234,18 +224,16 @@ static void blk_plug_adaptive_test_noisy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s.a.from, 8);
 }
 
-/* If all sizes get slower, what was best still is; but it is looked at. */
+/* If all sizes get slower, what was best still is. */
 static void blk_plug_adaptive_test_drift(struct kunit *test)
 {
 	struct sim s = learnt(test);
-	unsigned int i, tries = 0;
+	unsigned int i;
 
 	for (i = 0; i < LONG; i++) {
 		s.time = i % 1000 < 500 ? 1800 : 1500;
 		run(test, &s, 1);
-		tries += s.a.trial == ALWAYS;
 	}
-	KUNIT_EXPECT_GT(test, tries, 0);
 	KUNIT_EXPECT_EQ(test, s.a.from, 8);
 	KUNIT_EXPECT_GE(test, s.of[8], LONG * 9 / 10);
 }
@@ -325,7 +313,6 @@ static void blk_plug_adaptive_test_unsteady(struct kunit *test)
 	s.parts[4] = 40000;	/* must not win by chance */
 	for (s.noise = 1; s.noise < 300; s.noise++, s.time += 20)
 		run(test, &s, 10);
-	/* it gets slower, so 32 is tried */
 	looks = s.of[ALWAYS];
 	KUNIT_EXPECT_LE(test, looks, s.samples / 3);
 	s.noise = 0;
@@ -410,7 +397,6 @@ static struct kunit_case blk_plug_adaptive_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_ends, ends_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_adaptive_test_trial, trial_gen_params),
 	KUNIT_CASE(blk_plug_adaptive_test_patience),
-	KUNIT_CASE(blk_plug_adaptive_test_slow),
 	KUNIT_CASE(blk_plug_adaptive_test_noisy),
 	KUNIT_CASE(blk_plug_adaptive_test_drift),
 	KUNIT_CASE(blk_plug_adaptive_test_fill),

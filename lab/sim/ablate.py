@@ -47,7 +47,6 @@ RULES = {
     "a quarter percent less": (("(smaller ? GAIN : -GAIN / 2)", "GAIN"),),
     "anew after a win": (("		a->time = time;\n	}\n	plug_next(a);",
                           "	}\n	plug_next(a);"),),
-    "expected": (("	if (a->from < LARGEST &&", "	if (false &&"),),
     "another load": (("		if (++a->outliers >= MAX_OUTLIERS)\n", "		if (false)\n"),),
     "outliers": (("(off > a->time / 4 + 4 * a->dev", "(false"),),
     "outlier on trial once more": (("(best || !a->outliers)", "best"),),
