@@ -21,8 +21,8 @@
  * Some queues do as under "always" in every mode: an elevator merges and sorts
  * what the plug has held; a ->queue_rq() that may sleep would stall the
  * submission more often; a driver without ->queue_rqs() takes no groups.  So
- * does a plug that holds requests of several queues, but for "never": one
- * queue's group would push out what another still wants to merge.
+ * does a plug that holds requests of several hardware queues, but for "never":
+ * one's group would push out what another still wants to merge.
  *
  * The group is chosen at the plug's first request, not in blk_start_plug(),
  * since that does not know what queue the I/O is for.
@@ -226,7 +226,7 @@ static void plug_tune_publish(struct blk_plug_tune *tune)
 	WRITE_ONCE(tune->next, atomic_read(&tune->summed) + c->epoch);
 }
 
-/* Begin anew, from what is counted now.  Without a CPU, it may have no tags. */
+/* Begin anew, from what is counted now.  hctx->tags may be NULL. */
 static void plug_tune_begin(struct blk_mq_hw_ctx *hctx,
 			    struct blk_plug_tune *tune)
 {
@@ -321,8 +321,8 @@ void blk_plug_policy_map_hctx(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * Do not wait for a queue that is frozen: its disk may go, and wait for whoever
- * writes to its files.  What was learnt is a start like any other.
+ * If the queue is frozen, keep the old state.  Do not wait: its disk may be
+ * about to go, which waits for whoever writes to its files.
  */
 static void plug_tune_restart(struct request_queue *q)
 {

@@ -68,7 +68,7 @@ blk_plug_policy_get(const struct request_queue *q)
 	return BLK_PLUG_POLICY_ALWAYS;
 }
 
-/* A plug has a new first request, or one of a second queue. */
+/* A plug has a new first request, or one of a second hardware queue. */
 static inline void blk_plug_policy_no_group(struct blk_plug *plug)
 {
 	plug->policy.group = BLK_PLUG_POLICY_NO_GROUP;
@@ -84,6 +84,15 @@ static inline void blk_plug_policy_first_rq(struct blk_plug *plug,
 	blk_plug_policy_no_group(plug);
 	if (blk_plug_policy_get(rq->q) > BLK_PLUG_POLICY_NEVER)
 		__blk_plug_policy_first_rq(plug, rq);
+}
+
+/* One hardware queue's group, and what it counts, are not another one's. */
+static inline void blk_plug_policy_next_rq(struct blk_plug *plug,
+					   const struct request *last,
+					   const struct request *rq)
+{
+	if (blk_plug_policy_on() && last->mq_hctx != rq->mq_hctx)
+		blk_plug_policy_no_group(plug);
 }
 
 /* @rq comes next, as its bio has not been merged: send out a full group. */

@@ -38,10 +38,10 @@ struct blk_plug_stat {
 };
 
 /*
- * On while any queue is counted; counts these queues.  Who changes it waits for
- * cpu_hotplug_lock, under which a CPU that goes waits for I/O: so no queue may
- * be frozen then, but one that is being removed, whose requests fail.  That of
- * rq-qos was, which is why it gave its key up in 370ac285f23a.
+ * On while any queue is counted; counts these queues.  Changing the key takes
+ * cpus_read_lock().  CPU offline holds it for write while it drains I/O: never
+ * change the key with a queue frozen, as rq-qos did before 370ac285f23a.  With
+ * one that is being removed that is fine: its requests fail.
  */
 DEFINE_STATIC_KEY_FALSE(blk_plug_stat_key);
 EXPORT_SYMBOL_GPL(blk_plug_stat_key);
@@ -61,27 +61,26 @@ void __blk_plug_stat(const struct blk_mq_hw_ctx *hctx, enum blk_plug_stat_id id,
 }
 
 /*
- * A plug is about to send out what it holds: count each disk's part of it.  If
- * it is one disk's, all counts for the hardware queue of the first request.
+ * A plug is about to send out what it holds.  For each run of requests of one
+ * hardware queue, count the requests, and a flush if the run is the first one.
  */
 void __blk_plug_stat_flush(struct blk_plug *plug)
 {
-	const struct request *rq = rq_list_peek(&plug->mq_list), *oldest;
-
-	if (!plug->multiple_queues) {
-		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSHES, 1);
-		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSH_REQUESTS,
-				plug->rq_count);
-		return;
-	}
+	const struct request *run = rq_list_peek(&plug->mq_list), *rq, *oldest;
+	unsigned int nr = 0;
 
 	rq_list_for_each(&plug->mq_list, rq) {
+		nr++;
+		if (rq->rq_next && rq->rq_next->mq_hctx == rq->mq_hctx)
+			continue;
 		rq_list_for_each(&plug->mq_list, oldest)
 			if (oldest->mq_hctx == rq->mq_hctx)
 				break;
-		if (oldest == rq)
-			__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSHES, 1);
-		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSH_REQUESTS, 1);
+		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSHES,
+				oldest == run);
+		__blk_plug_stat(rq->mq_hctx, BLK_PLUG_STAT_FLUSH_REQUESTS, nr);
+		run = rq->rq_next;
+		nr = 0;
 	}
 }
 

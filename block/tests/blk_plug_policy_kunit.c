@@ -325,6 +325,21 @@ static void blk_plug_policy_test_flush_group(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->plug.rq_count, c->sends ? 0 : c->held);
 }
 
+/* A group is one hardware queue's, also where a disk has several. */
+static void blk_plug_policy_test_second_hctx(struct kunit *test)
+{
+	struct fake *f = fake_adaptive(test, 8);
+
+	blk_plug_policy_first_rq(&f->plug, f->rq);
+	blk_plug_policy_next_rq(&f->plug, f->rq, f->next);
+	KUNIT_EXPECT_EQ(test, f->plug.policy.group, 8);
+	KUNIT_EXPECT_TRUE(test, f->plug.policy.counts);
+	f->next->mq_hctx = &f->hctx + 1;	/* which nobody looks at */
+	blk_plug_policy_next_rq(&f->plug, f->rq, f->next);
+	KUNIT_EXPECT_EQ(test, f->plug.policy.group, NO_GROUP);
+	KUNIT_EXPECT_FALSE(test, f->plug.policy.counts);
+}
+
 struct now_case {
 	const char *name;
 	bool now, sends;
@@ -555,6 +570,7 @@ static struct kunit_case blk_plug_policy_test_cases[] = {
 	KUNIT_CASE(blk_plug_policy_test_plug_size),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_first_rq, first_gen_params),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_flush_group, group_gen_params),
+	KUNIT_CASE(blk_plug_policy_test_second_hctx),
 	KUNIT_CASE_PARAM(blk_plug_policy_test_issue_now, now_gen_params),
 	KUNIT_CASE(blk_plug_policy_test_clock),
 	KUNIT_CASE(blk_plug_policy_test_sum),

@@ -199,24 +199,28 @@ static void blk_plug_stat_test_flush_of(struct fake *fake, unsigned int second)
 
 static void blk_plug_stat_test_flush(struct kunit *test)
 {
-	static const unsigned long requests[2][2] = { { 5, 0 }, { 3, 2 } };
-	static const unsigned long flushes[2][2] = { { 1, 0 }, { 1, 1 } };
-	int several, i;
+	static const struct {
+		unsigned int second;
+		unsigned long requests[2];
+	} rows[] = {
+		{ 0b00000, { 5, 0 } }, { 0b11111, { 0, 5 } },
+		{ 0b01010, { 3, 2 } }, { 0b00110, { 3, 2 } },
+	};
+	int row, i;
 
-	for (several = 0; several < 2; several++) {
+	for (row = 0; row < ARRAY_SIZE(rows); row++) {
 		struct fake *fake = blk_plug_stat_test_fake(test);
 
-		fake->plug.multiple_queues = several;
-		blk_plug_stat_test_flush_of(fake, 0b01010);
+		blk_plug_stat_test_flush_of(fake, rows[row].second);
 		for (i = 0; i < ARRAY_SIZE(fake->hctx); i++) {
 			struct blk_mq_hw_ctx *hctx = &fake->hctx[i];
 
 			blk_plug_stat_test_is(test, hctx,
 					      BLK_PLUG_STAT_FLUSHES,
-					      flushes[several][i]);
+					      !!rows[row].requests[i]);
 			blk_plug_stat_test_is(test, hctx,
 					      BLK_PLUG_STAT_FLUSH_REQUESTS,
-					      requests[several][i]);
+					      rows[row].requests[i]);
 		}
 	}
 }
