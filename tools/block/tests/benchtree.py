@@ -102,8 +102,6 @@ def active(text):
 class Machine(fakehost.Host):
     """The disk nvme0n1, and how to run plugbench on it."""
 
-    tool = "plugbench"
-
     def __init__(self, root):
         super().__init__(root)
         for path, text in FILES.items():
@@ -123,7 +121,7 @@ class Machine(fakehost.Host):
 
     def begin(self, *words, until=None, **options):
         """plugbench, as far as until there is such a file."""
-        process = self.start(self.tool, *words, **options)
+        process = self.start("plugbench", *words, **options)
         if until:
             self.wait_for(until)
         return process
@@ -137,8 +135,8 @@ class Machine(fakehost.Host):
         """The runs that were not to warm up, where perf cannot count."""
         return self.log()[1::2]
 
-    def records(self, disk="nvme0n1"):
-        return json.loads(self.get(f"plugbench-{disk}.json"))["records"]
+    def records(self):
+        return json.loads(self.get("plugbench-nvme0n1.json"))["records"]
 
     def check_ended(self):
         """No fio is left, and the settings are as before."""

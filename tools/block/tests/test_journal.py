@@ -224,18 +224,6 @@ def test_not_ours_to_read(journals, monkeypatch):
     assert told == []
 
 
-@pytest.mark.parametrize("status, words", [(1, "is still there"),
-                                           (0, "was removed")])
-def test_module_in_use(host, journals, entry, monkeypatch, status, words):
-    """One that stays is not said to be gone."""
-    host.put("sys/module/null_blk/refcnt", "1")
-    entry.note(module="null_blk")
-    os.close(entry.file)
-    monkeypatch.setattr(journal.subprocess, "run",
-                        lambda *_, **__: mock.Mock(returncode=status))
-    assert words in journals.recover(good=not status)
-
-
 @pytest.mark.parametrize("late, dies", [(1, False), (0, True)])
 def test_process(journals, entry, late, dies):
     """Ended only if it is still the same."""

@@ -28,8 +28,7 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
     (["--cpu", "99999"], "CPUs that this process may use"),
     (["--cpu", "x"], "the number of a CPU"),
     (["--yes"], "--yes needs --write"),
-    (["--null"], "either /dev/DISK or --null"),
-    (["--restore"], "either /dev/DISK or --null"),
+    (["--restore"], "give /dev/DISK, or, by themselves, --restore"),
     (["--budget", "0"], "with s, m or h, as 5m"),
     (["--budget", "5 m"], "with s, m or h, as 5m"),
     (["--iops", "x"], "a whole number from 1"),
@@ -94,15 +93,14 @@ def test_vanished(machine):
     assert "Traceback" not in text and "is not restored" not in text
 
 
-@pytest.mark.parametrize("user, words", [
-    (9, ["/dev/nvme0n1", *SHORT]), (0, ["--null"])])
-def test_no_permission(machine, monkeypatch, user, words):
+@pytest.mark.parametrize("user", [9, 0])
+def test_no_permission(machine, monkeypatch, user):
     def forbidden(*_):
         raise PermissionError(13, "Permission denied", "/run/x")
     monkeypatch.setattr("plugtools.core.journal.fcntl.flock", forbidden)
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("os.open", forbidden)
-    assert machine.run(*words)[::2] == (
+    assert machine.run("/dev/nvme0n1", *SHORT)[::2] == (
         1, "plugbench: /run/x: Permission denied"
         f"{': run as root' if user else ''}\n")
 
