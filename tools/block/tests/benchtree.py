@@ -7,6 +7,7 @@ import shutil
 
 import fakehost
 from plugtools.bench import plugbench
+from plugtools.core.system import active
 
 QUEUE = "sys/block/nvme0n1/queue/"
 REAL_FIO = shutil.which("fio")
@@ -95,10 +96,6 @@ FILES = {
 }
 
 
-def active(text):
-    return text.split("[")[1].split("]")[0] if "[" in text else text
-
-
 class Machine(fakehost.Host):
     """The disk nvme0n1, and how to run plugbench on it."""
 
@@ -123,7 +120,7 @@ class Machine(fakehost.Host):
         """plugbench, as far as until there is such a file."""
         process = self.start("plugbench", *words, **options)
         if until:
-            self.wait_for(until)
+            fakehost.wait_until(lambda: self.get(until, ""), until)
         return process
 
     def log(self):

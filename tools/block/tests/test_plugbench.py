@@ -343,10 +343,6 @@ def test_terminal(machine, term, forbid, coloured):
     assert (b"\033[33mwarn" in text) == coloured, text
 
 
-def test_lost_output(machine):
-    machine.check_lost("plugbench", "/dev/nvme0n1", "--dry-run")
-
-
 def test_model_that_a_terminal_would_obey(machine):
     machine.put("sys/class/nvme/nvme0/model", "Fake \x1b]0;title\x07 SSD\x7f")
     assert "disk: nvme0n1, Fake \\x1b]0;title\\x07 SSD\\x7f, firmware" in \

@@ -199,13 +199,6 @@ def test_path_that_goes(host, rows, monkeypatch):
     assert "dm-0" in rows()
 
 
-@pytest.mark.parametrize("words", [
-    "list", "list --json", "list --help", "--help", "--version"])
-def test_lost_output(host, words):
-    host.disk("nvme0n1")
-    host.check_lost("plugroll", *words.split())
-
-
 def test_ascii(host):
     """A name that the terminal cannot show ends nothing."""
     host.disk("nvme0n1", files={"device/model": "QEMU ±"})

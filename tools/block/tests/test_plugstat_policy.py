@@ -2,6 +2,7 @@
 """What plugstat tells of the mode that is set and in force, and of "adaptive";
 of many disks, and of output that is lost."""
 import json
+import os
 from functools import partial
 
 import pytest
@@ -249,10 +250,20 @@ def test_many(host, stat, head, paths):
 
 
 @pytest.mark.parametrize("words", [
-    "0.1", "--json 0.1", "--policy", "--policy --json", "--prometheus",
-    "--help", "--version"])
+    "plugstat 0.1", "plugstat --json 0.1", "plugstat --policy",
+    "plugstat --policy --json", "plugstat --prometheus", "plugstat --help",
+    "plugroll list", "plugroll list --json", "plugroll list --help",
+    "plugroll --version", "plugbench --restore"])
 def test_lost_output(host, stat, words):
-    """It ends the watch, and the counting."""
+    """As on a full disk: an error, told in a line, and the end of the watch and
+    the counting; a reader who has seen enough is told nothing."""
+    tool, *words = words.split()
     host.policy("nvme0n1", "adaptive")
-    host.check_lost("plugstat", *words.split())
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as pipe:
+        assert [host.apart(tool, *words, stdout=out)[::2]
+                for out in (full, pipe)] == [
+            (1, f"{tool}: output is lost: No space left on device\n"),
+            (0, "")]
     assert host.switch("nvme0n1") == "0"

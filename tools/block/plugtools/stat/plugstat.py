@@ -292,4 +292,4 @@ def main(argv=None):
     finally:
         for number in (signal.SIGINT,) + SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        switches.leave()
+        switches.close()
