@@ -71,16 +71,3 @@ def test_refused(stack, gone, words, code, says):
     for name in gone:
         stack.remove("sys/block/" + name)
     stack.check_untouched(*words, code=code, says=says)
-
-
-def test_md(stack):
-    """On a partition of one disk, and another: the whole disks."""
-    for name in ("sys/block/md0/slaves/nvme0c0n1/x", "dev/nvme0c1n1p1",
-                 "sys/block/md0/slaves/nvme0c1n1p1/x", "dev/md0"):
-        stack.put(name)
-    stack.put("sys/block/md0/md/level", "raid0")
-    stack.put("sys/block/nvme0c1n1/nvme0c1n1p1/partition", "1")
-    stack.run("/dev/md0", *SHORT).prints("disk: md0 (raid0)")
-    assert [one["policy"] for one in stack.log()[::2]] == [
-        "always", "never", "seq-small", "adaptive", "always"]
-    stack.check_restored(*LEGS)

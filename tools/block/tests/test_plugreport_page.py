@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """plugtools' charts and page."""
-import html.parser
 import re
 import xml.etree.ElementTree
 
@@ -103,30 +102,16 @@ def test_odd_figures(ratio):
 
 # --- the page --------------------------------------------------------------
 
-class Page(html.parser.HTMLParser):
+class Page:
     """What a browser would see; complains of tags that do not match."""
 
     def __init__(self, text):
-        super().__init__()
-        self.tags, self.open, self.text, self.source = [], [], [], text
-        self.feed(text)
-        assert not self.open, self.open
-        self.words = " ".join(" ".join(self.text).split())
-
-    def handle_starttag(self, tag, attrs):
-        self.handle_startendtag(tag, attrs)
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.text.append(data)
+        self.source, root = text, xml.etree.ElementTree.fromstring(text)
+        self.tags = [(one.tag.replace(SVG, ""), one.attrib)
+                     for one in root.iter()]
+        self.words = " ".join(" ".join(
+            text for part in ("head/title", "body")
+            for text in root.find(part).itertext()).split())
 
     def all(self, tag):
         return [attrs for name, attrs in self.tags if name == tag]

@@ -4,9 +4,7 @@ import fnmatch
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 from unittest import mock
 
 import pytest
@@ -231,22 +229,6 @@ def test_odd_identity(host, kept, roll):
         host.put("sys/block/nvme0n1/wwid", wwid)
         roll("keep", "adaptive", "nvme0n1").fails(2, "neither wwid nor serial")
     assert kept.modes() == AS_BEFORE
-
-
-@pytest.mark.parametrize("systemd", [False, True])
-def test_verify(host, kept, systemd):
-    udevadm = shutil.which("udevadm", path="/usr/bin:/bin")
-    if not udevadm:
-        pytest.skip("udevadm: install udev")
-    if systemd:
-        host.path("run/systemd/system").mkdir(parents=True)
-    kept.keep("adaptive", "--all-nvme")
-    kept.keep("never", "nvme0n1")
-    done = subprocess.run([udevadm, "verify", host.path(RULES)], check=False,
-                          text=True, capture_output=True)
-    if "Unknown command" in done.stderr:
-        pytest.skip("udevadm before systemd 254 has no verify")
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_systemd(host, kept):
