@@ -170,14 +170,6 @@ def test_pipe(machine):
     os.close(end)
 
 
-@pytest.mark.parametrize("name, value, says", [
-    *((name, "-", "'-'; accepted: the name of a file, as /dev/std")
-      for name in ("--jobfile", "--json", "--html")),
-    ("--jobfile", "none.fio", "No such file")])
-def test_no_file(machine, name, value, says):
-    machine.check_untouched("/dev/nvme0n1", name, value, says=says)
-
-
 # --- how it is read --------------------------------------------------------
 
 def test_several_globals(read):
@@ -342,18 +334,6 @@ def test_options_that_only_fio_sees(read, monkeypatch, line, more):
     pathlib.Path("inner").write_text(f"flow=1 --{more}\n", encoding="ascii")
     refused(read, f"[a]\n{line}",
             f"[a]: {more.partition(' ')[0]}; accepted: an option as fio --cmd")
-
-
-@pytest.mark.parametrize("value, good", [
-    *dict.fromkeys(("100s", "1S", "1000000", "1000ms", "1m", "+20s", "-20s",
-                    "0x1312d00", "20s,", "20s,1", "9mss", "1.5s", "(9*9)",
-                    "9" * 5000), False).items(),
-    *dict.fromkeys(("999999", "999ms", "900us", "0"), True).items()])
-def test_thinktime(value, good):
-    part = Part(["--name=a", "--thinktime=" + value], 1, None)
-    with unless(good, f"thinktime={value}; accepted: a time as 20ms, less "
-                "than a run, 1 s (--runtime)"):
-        plan.check_thinktime([mock.Mock(parts=[part])], 1)
 
 
 # --- the sandbox -----------------------------------------------------------

@@ -45,10 +45,14 @@ def test_budget(budget, repeat, fits):
 
 
 def test_budget_in_plan(machine):
+    before = machine.snapshot()
     text = machine.bench("--dry-run", "--budget", "1m", "--repeat", "9",
                          "--runtime", "3", "--policies", "always,never")
     assert "at most 60 s, then it ends" in text
     assert re.search(r"for that, \d of 9 rounds, and runs of \d s", text)
+    assert re.search(r"\d s each after 1 s to warm up:\n  \d+ runs, some", text)
+    assert "scheduler mq-deadline makes every policy" in text
+    assert machine.snapshot() == before
     machine.check_untouched("/dev/nvme0n1", "--budget", "5s",
                             says="--budget: one round takes")
 

@@ -460,14 +460,6 @@ def test_at_once(kept, monkeypatch, action):
     assert seen == ["on_file", "install"]
 
 
-def test_waits_no_longer(kept, roll, monkeypatch):
-    """Whoever takes too long is told of."""
-    monkeypatch.setattr(rules, "WAIT_SECONDS", 0)
-    with rules.alone(rules.RULES):
-        roll("undo").fails(
-            1, "65-plugroll.rules is being worked on by plugroll")
-
-
 # --- apply: paths of NVMe multipath that come later --------------------------
 
 @pytest.fixture

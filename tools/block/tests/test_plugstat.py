@@ -254,6 +254,7 @@ def denied(refusal, monkeypatch):
 @pytest.mark.parametrize("place", [(switch, "write"), (source.os, "listdir")])
 def test_no_permission(denied, number, place):
     assert "no permission for /sys/y: run as root" in denied(9, number, *place)
+    assert "plugstat: /sys/y: no\n" in denied(9, errno.ENOMEM, *place)
 
 
 @pytest.mark.parametrize("states, told", [
@@ -266,14 +267,6 @@ def test_root_is_not_told_to_be_root(host, denied, states, told):
     assert told in said
     assert ("plugstat --policy" in said) == ("locked" in told)
     assert "run as root" not in said
-
-
-def test_no_memory(refusal, monkeypatch):
-    def full(path, text):
-        if text != "0":
-            raise OSError(errno.ENOMEM, "no memory", path)
-    monkeypatch.setattr(switch, "write", full)
-    assert "plug_stats_enabled: no memory" in refusal("nullb0")
 
 
 @pytest.mark.parametrize("words", [
