@@ -92,16 +92,6 @@ def calls(action):
     return count
 
 
-def check_linear(make, few, actions):
-    """Four times as many take four times as long."""
-    took = []
-    for number in few, 4 * few:
-        names = make(number)
-        took.append([calls(action) for action in actions(names)])
-    for little, much in zip(*took):
-        assert much < 5 * little
-
-
 def finish(process, seconds=60):
     """Result of a process that must end soon."""
     try:

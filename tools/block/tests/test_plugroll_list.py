@@ -3,12 +3,11 @@
 import json
 import os
 import subprocess
-from functools import partial
 from unittest import mock
 
 import pytest
 
-from fakehost import MULTIPATH, Load, check_linear
+from fakehost import Load
 from plugtools.core import journal
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
@@ -204,19 +203,6 @@ def test_ascii(host):
     host.disk("nvme0n1", files={"device/model": "QEMU ±"})
     host.environment["PYTHONIOENCODING"] = "ascii"
     host.apart("plugroll", "list").prints(r"QEMU \xb1")
-
-
-@pytest.mark.parametrize("head, paths", MULTIPATH)
-def test_many(host, roll, head, paths):
-    """Paths of dm and of NVMe, many that are named, and many that are kept."""
-    def make(number):
-        host.many(number, head, paths)
-        return [head.format(disk) for disk in range(number)]
-
-    check_linear(make, 20, lambda names: [
-        partial(roll, *words) for words in (
-            ["list"], ["list", *names], ["keep", "never", *names], ["list"],
-            ["undo"])])
 
 
 # --- requests that are followed by trace events ------------------------------

@@ -3,11 +3,10 @@
 of many disks, and of output that is lost."""
 import json
 import os
-from functools import partial
 
 import pytest
 
-from fakehost import DEBUGFS, MULTIPATH, check_linear
+from fakehost import DEBUGFS, MULTIPATH, calls
 from plugtools.stat import output, plugstat
 
 # as blk_plug_adaptive_show() writes it
@@ -236,17 +235,26 @@ def test_disk_that_goes(host, stat, words):
 
 
 @pytest.mark.parametrize("head, paths", MULTIPATH)
-def test_many(host, stat, head, paths):
+def test_many(host, stat, roll, head, paths):
+    """Paths of dm and of NVMe, many that are named, and many that plugroll
+    keeps: four times as many take four times as long."""
     def make(number):
         for name in host.many(number, head, paths):
             host.counters(name, {"tags_single": 1})
             host.put(f"{DEBUGFS}block/{name}/plug_stats_enabled", "1")
         return [head.format(disk) for disk in range(number)]
 
-    check_linear(make, 15, lambda names: [
-        partial(stat, *words) for words in (
-            ["--policy"], ["--policy", *names], ["--prometheus"],
-            ["--prometheus", *names], ["1", "1", *names])])
+    def took(names):
+        return [calls(lambda run=run, words=words: run(*words))
+                for run, words in (
+                    (stat, ["--policy"]), (stat, ["--policy", *names]),
+                    (stat, ["--prometheus"]), (stat, ["--prometheus", *names]),
+                    (stat, ["1", "1", *names]), (roll, ["list"]),
+                    (roll, ["list", *names]), (roll, ["keep", "never", *names]),
+                    (roll, ["list"]), (roll, ["undo"]))]
+
+    for few, many in zip(took(make(15)), took(make(60))):
+        assert many < 5 * few
 
 
 @pytest.mark.parametrize("words", [

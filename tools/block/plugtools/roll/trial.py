@@ -14,8 +14,8 @@ import socket
 import sys
 import time
 
-from ..core.journal import (Guard, Held, Journal, locked, read_journal,
-                            recover, restore)
+from ..core.journal import (Guard, Journal, locked, read_journal, recover,
+                            restore)
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
                            duration, read, rooted, say)
 from ..core.terminal import paint
@@ -91,14 +91,23 @@ def killed(path, pid):
     for stream in range(3):
         os.dup2(null, stream)       # whoever reads what we said need not wait
     remove_instance(pid)
+    for text in ask_again(path, lambda text: log("plugroll was killed: "
+                                                 + text)):
+        log("plugroll was killed: " + text)
+
+
+def ask_again(path, tell):
+    """Put back what a journal tells of, whose disks are locked: one that is
+    being reset refuses a mode for a while.  What could not be in the end."""
     for again in range(AGAIN_SECONDS, -1, -1):
         done, problems = restore(read_journal(path)[0])
-        for text in done if problems and again else done + problems:
-            log("plugroll was killed: " + text)
+        for text in done:
+            tell(text)
         if not problems:
             os.unlink(path)
-            return
+            break
         time.sleep(min(1, again))
+    return problems
 
 
 class Modes:
@@ -395,27 +404,19 @@ def tell_both(text):
 
 
 def put_back(journal, attempt, guard):
-    """Whatever comes now, the modes come back; what could not be."""
+    """Whatever comes now, the modes come back."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     problems = journal.put_back()
     attempt.meter.close()
-    guard.close()
     for text in journal.done:
         say(text, sys.stderr if attempt.args.json else None)
         log(text)
-    return problems
-
-
-def try_again(journal, names, problems):
-    """A disk that is being reset refuses a mode for a while."""
-    for _ in range(AGAIN_SECONDS):
-        time.sleep(1)
-        with contextlib.suppress(Held), locked(names, PROGRAM):
-            journal.inherit(tell_both)
-        if not os.path.exists(journal.path):
-            return
-    raise EnvironmentProblem("; ".join(problems))
+    if problems:
+        problems = ask_again(journal.path, tell_both)
+    guard.close()
+    if problems:
+        raise EnvironmentProblem("; ".join(problems))
 
 
 def try_mode(args, targets):
@@ -428,18 +429,14 @@ def try_mode(args, targets):
     check_counting(targets)
     recover(tell_both, PROGRAM)
     names = list(dict.fromkeys(disk.name for disk in [*targets, *legs]))
-    problems, pid = [], os.getpid()
-    try:
-        with locked(names, PROGRAM):
-            attempt = Try(args, targets)
-            journal = Journal(names[0], names, PROGRAM)
-            guard = Guard(lambda: killed(journal.path, pid))
-            try:
-                status, why = attempt.run(journal)
-            finally:
-                problems = put_back(journal, attempt, guard)
-    finally:
-        if problems:
-            try_again(journal, names, problems)
+    pid = os.getpid()
+    with locked(names, PROGRAM):
+        attempt = Try(args, targets)
+        journal = Journal(names[0], names, PROGRAM)
+        guard = Guard(lambda: killed(journal.path, pid))
+        try:
+            status, why = attempt.run(journal)
+        finally:
+            put_back(journal, attempt, guard)
     log(f"{args.mode} on {', '.join(names)}: {why}")
     return attempt.result(status, why)
