@@ -296,13 +296,8 @@ def test_name_that_the_locale_lacks(read, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [
-    "iomem=mmap:", "iomem=mmapshared:", "mem=mmaphuge:", "iomem=MMAP:",
-    "iomem=malloc:", "ioengine=libaio:", "ioengine=external:", "rw=randread:",
-    "verify=pattern:", "buffer_pattern='", "write_iolog=", "read_iolog=",
-    "merge_blktrace_file=", "replay_redirect=", "directory=", "opendir=",
-    "lockfile=", "exec_postrun=", "random_distribution=zoned:", "cgroup=",
-    "bs=", "error_dump=", "aux-path=", "numa_mem_policy=bind:", "profile=",
-    "a_later_option=", "a_later_option=x/../", "output=", "include "])
+    "iomem=MMAP:", "buffer_pattern='", "read_iolog=", "aux-path=",
+    "a_later_option=", "a_later_option=x/../", "include "])
 @pytest.mark.parametrize("name", ["/precious", "${PRECIOUS}"])
 def test_files_and_programs(read, monkeypatch, text, name):
     """Whatever option has one, fio is not even shown it."""

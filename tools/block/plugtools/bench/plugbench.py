@@ -5,7 +5,6 @@ The disk is only read, unless --write says otherwise.  Every setting that is
 changed is put back, also if plugbench is killed.
 """
 import argparse
-import os
 import shlex
 import signal
 import subprocess
