@@ -11,7 +11,7 @@ import pytest
 
 from benchtree import REAL_FIO, SHORT
 from plugtools.bench import fio, jobfile, plan, sandbox
-from plugtools.bench.workloads import Part
+from plugtools.bench.fio import Part
 from plugtools.core.system import UsageProblem
 
 pytestmark = pytest.mark.skipif(not REAL_FIO, reason="fio is not installed")

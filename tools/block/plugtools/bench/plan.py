@@ -5,8 +5,8 @@ import itertools
 import os
 
 from ..core.system import UsageProblem, duration, read, rooted, say
+from .fio import WORKLOADS
 from .jobfile import read_jobfile
-from .workloads import WORKLOADS
 
 BASELINE = "nomerges2"
 WARM_SECONDS = 1                # of the run before, in which "adaptive" learns

@@ -21,10 +21,9 @@ from ..report.records import POLICIES
 from . import host
 from .checks import run_checks, show, texts
 from .counters import can_count
-from .fio import fio_command
+from .fio import WORKLOADS, fio_command
 from .measure import measure_all
 from .plan import WARM_SECONDS, choose_workloads, make_plan, print_plan
-from .workloads import WORKLOADS
 
 EPILOG = """\
 workloads ("by 32": 32 per submission, and waits for 32; io_uring, or libaio
