@@ -50,7 +50,7 @@ class Bench:
                 "--repeat", str(self.rounds),
                 *(["--workloads", self.workloads] if self.workloads else []),
                 "--commit", read("/stick/commit"), "--json", f"{self.report.out}/{name}.json",
-                *args, "--null" if name == "null" else f"/dev/{name}"]
+                *args, "/dev/nullb0" if name == "null" else f"/dev/{name}"]
 
     def plan(self):
         """Asks plugbench what there is to do; who cannot be measured is told."""

@@ -7,6 +7,7 @@ import shutil
 
 import fakehost
 from plugtools.bench import plugbench
+from plugtools.core.system import active
 
 QUEUE = "sys/block/nvme0n1/queue/"
 REAL_FIO = shutil.which("fio")
@@ -95,14 +96,8 @@ FILES = {
 }
 
 
-def active(text):
-    return text.split("[")[1].split("]")[0] if "[" in text else text
-
-
 class Machine(fakehost.Host):
     """The disk nvme0n1, and how to run plugbench on it."""
-
-    tool = "plugbench"
 
     def __init__(self, root):
         super().__init__(root)
@@ -123,9 +118,9 @@ class Machine(fakehost.Host):
 
     def begin(self, *words, until=None, **options):
         """plugbench, as far as until there is such a file."""
-        process = self.start(self.tool, *words, **options)
+        process = self.start("plugbench", *words, **options)
         if until:
-            self.wait_for(until)
+            fakehost.wait_until(lambda: self.get(until, ""), until)
         return process
 
     def log(self):
@@ -137,8 +132,8 @@ class Machine(fakehost.Host):
         """The runs that were not to warm up, where perf cannot count."""
         return self.log()[1::2]
 
-    def records(self, disk="nvme0n1"):
-        return json.loads(self.get(f"plugbench-{disk}.json"))["records"]
+    def records(self):
+        return json.loads(self.get("plugbench-nvme0n1.json"))["records"]
 
     def check_ended(self):
         """No fio is left, and the settings are as before."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the tests of our programs share; see fakehost.py."""
+import json
 import os
 import sys
 import tempfile
@@ -9,8 +10,20 @@ import pytest
 import benchtree
 import fakehost
 from plugtools.core import disks, journal
+from plugtools.report.schema import Schema
 from plugtools.roll import keep, plugroll, trial
 from plugtools.stat import plugstat
+
+
+def as_said(program, words, done):
+    """What came of a program; its JSON has a form of its schema's, and nothing
+    more."""
+    texts = done.out.splitlines() if program == "plugstat" else [done.out]
+    for text in filter(None, texts if "--json" in words else []):
+        schema, found = Schema(program), json.loads(text)
+        assert schema.valid(found), text
+        assert not schema.valid({**found, "more": 1})
+    return done
 
 
 @pytest.fixture
@@ -68,7 +81,8 @@ def stat(host, monkeypatch):
     def call(*words, during=lambda: None):
         with monkeypatch.context() as patch:
             patch.setattr(plugstat.time, "sleep", lambda _: during())
-            return fakehost.run(plugstat.main, words)
+            return as_said("plugstat", words,
+                           fakehost.run(plugstat.main, words))
     return call
 
 
@@ -79,7 +93,8 @@ def roll(host, monkeypatch):
 
     def call(*words):
         code, out, err = fakehost.run(plugroll.main, words)
-        return fakehost.Result(code, out.rstrip("\n"), err.rstrip("\n"))
+        return as_said("plugroll", words, fakehost.Result(
+            code, out.rstrip("\n"), err.rstrip("\n")))
     return call
 
 

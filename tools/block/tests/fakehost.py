@@ -13,12 +13,11 @@ import signal
 import subprocess
 import sys
 import termios
-import threading
 import time
 from unittest import mock
 
 from plugtools.core import disks, journal
-from plugtools.core.system import SIGNALS, names_in
+from plugtools.core.system import SIGNALS, active, names_in, start_time
 from plugtools.roll import meter
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
@@ -93,16 +92,6 @@ def calls(action):
     return count
 
 
-def check_linear(make, few, actions):
-    """Four times as many take four times as long."""
-    took = []
-    for number in few, 4 * few:
-        names = make(number)
-        took.append([calls(action) for action in actions(names)])
-    for little, much in zip(*took):
-        assert much < 5 * little
-
-
 def finish(process, seconds=60):
     """Result of a process that must end soon."""
     try:
@@ -119,15 +108,6 @@ def stopped(process, *numbers):
         process.send_signal(number)
         time.sleep(0.05)
     return finish(process)
-
-
-def state_of(pid):
-    """The letter that ps shows; "" if there is no such process."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
-    except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[0]
 
 
 def wait_until(true, what="what was waited for", seconds=60):
@@ -230,26 +210,10 @@ class Host:
         with self.start(tool, *words, **options) as process:
             return finish(process)
 
-    def check_lost(self, tool, *words):
-        """Output that is lost, as on a full disk, is an error, told in a line;
-        a reader who has seen enough is told nothing."""
-        reader, writer = os.pipe()
-        os.close(reader)
-        with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as pipe:
-            assert [self.apart(tool, *words, stdout=out)[::2]
-                    for out in (full, pipe)] == [
-                (1, f"{tool}: output is lost: No space left on device\n"),
-                (0, "")]
-
-    def wait_for(self, *names):
-        """Until files hold something."""
-        for name in names:
-            wait_until(lambda: self.get(name, ""), name)
-
-    def check_gone(self, *pids):
-        """No such process, or a zombie that init has yet to reap."""
+    @staticmethod
+    def check_gone(*pids):
         for pid in pids:
-            wait_until(lambda: state_of(pid) in "Z", f"the end of {pid}")
+            wait_until(lambda: start_time(pid) is None, f"the end of {pid}")
 
     # --- disks ---------------------------------------------------------------
 
@@ -282,8 +246,7 @@ class Host:
             self.put(f"sys/block/{name}/slaves/{slave}/x")
 
     def mode(self, name):
-        text = self.get(f"sys/block/{name}/queue/plug_policy")
-        return text.partition("[")[2].partition("]")[0] or text
+        return active(self.get(f"sys/block/{name}/queue/plug_policy"))
 
     def killed(self, name, mode):
         """What a try leaves that is killed after it has set a mode: its
@@ -442,23 +405,3 @@ class Load:
             self.ticks[name] += 32 * 1000 * seconds
             self.host.swap(f"sys/block/{name}/stat", "%d 0 0 %d %s" % (
                 self.done[name], self.ticks[name], "0 " * 13))
-
-
-class RealLoad(threading.Thread):
-    def __init__(self, host, name):
-        super().__init__(daemon=True)
-        self.load = Load(host, {name: {}})
-        self.end = threading.Event()
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.end.set()
-        self.join()
-
-    def run(self):
-        """Until the end."""
-        while not self.end.wait(0.01):
-            self.load.sleep(0.01)

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -55,14 +54,9 @@ def test_programs_start(there, name):
     assert f"sage: {name}" in said(there / "sbin" / name, "--help")
 
 
-def test_programs_run_what_was_installed(there):
-    text = said(sys.executable, "-v", there / "sbin/plugstat", "--version")
-    assert set(re.findall(r"(/\S*/plugtools)/stat/plugstat\.py", text)) == {
-        f"{there}/{SHARE}/plugtools"}
-
-
 def test_modes(there):
-    """All of plugtools is there, and what is a program can be run."""
+    """All of plugtools is there, what is a program can be run, and the schemas
+    are what their programs print."""
     for path in files(there):
         program = path.parent.name == "sbin" or path.name == "remove.sh"
         if "__pycache__" not in path.parts:
@@ -72,15 +66,9 @@ def test_modes(there):
                     for top in (TOOLS / "plugtools",
                                 there / SHARE / "plugtools"))
     assert ours == theirs
-
-
-def test_made(there):
-    """The schemas are what their programs print."""
-    def made(name):
-        return json.loads((there / SHARE / name).read_text())
     for name in PYTHON:
-        assert getattr(schemas, name.upper()).items() <= made(
-            f"{name}.schema.json").items()
+        made = json.loads((there / SHARE / f"{name}.schema.json").read_text())
+        assert getattr(schemas, name.upper()).items() <= made.items()
 
 
 def test_manual(there):
@@ -136,42 +124,21 @@ def test_completion(there, words, offered):
         assert offered.split() == found
 
 
-@pytest.fixture(name="staged")
-def stage(tmp_path):
-    """install() and uninstall() as a packager calls them."""
-    def call(target, prefix="/usr"):
-        make(target, DESTDIR=str(tmp_path), PREFIX=prefix)
-    call.root = tmp_path
-    return call
-
-
-def test_uninstall_leaves_what_is_not_ours(staged):
-    """Directories of others, too, but nothing that Python has compiled."""
-    others = [staged.root / "usr/sbin/other", staged.root / "usr/share/man/x"]
+def test_staged(tmp_path):
+    """As a packager calls it: no text names the staging directory or a variable
+    of the Makefile, and the files of ours that are named are there.  What is
+    not ours stays, directories, too, but nothing that Python has compiled."""
+    prefix, named = "/opt/some-where", set()
+    variables = {"DESTDIR": str(tmp_path), "PREFIX": prefix}
+    others = [tmp_path / f"opt/some-where/{name}"
+              for name in ("sbin/other", "share/man/x")]
     for other in others:
         other.parent.mkdir(parents=True)
         other.touch()
-    staged("install")
-    for where in "", "stat":
-        compiled = staged.root / "usr" / SHARE / "plugtools" / where
-        (compiled / "__pycache__").mkdir()
-        (compiled / "__pycache__/x.pyc").touch()
-    assert len(files(staged.root)) > 20
-    staged("uninstall")
-    assert files(staged.root) == others
-    assert not list(staged.root.rglob("*plug-policy*"))
-    staged("uninstall")
-    assert files(staged.root) == others
-
-
-def test_texts_are_of_the_installed(staged):
-    """None names the staging directory or a variable of the Makefile, and the
-    files of ours that are named are there."""
-    prefix, named = "/opt/some-where", set()
-    staged("install", prefix)
-    for path in files(staged.root):
+    make("install", **variables)
+    for path in set(files(tmp_path)) - set(others):
         text = path.read_text("utf-8").replace("\\-", "-")
-        assert str(staged.root) not in text, path
+        assert str(tmp_path) not in text, path
         assert not re.search("@[A-Z]+@", text), path
         if "doc" not in path.parts and not path.is_symlink():
             # what is told in a document is of a package
@@ -179,9 +146,15 @@ def test_texts_are_of_the_installed(staged):
     assert len(named) >= 3
     for name in named:
         assert name.startswith(prefix + "/share/")
-        assert (staged.root / name[1:]).exists()
-    staged("uninstall", prefix)
-    assert files(staged.root) == []
+        assert (tmp_path / name[1:]).exists()
+    for where in "", "stat":
+        compiled = tmp_path / "opt/some-where" / SHARE / "plugtools" / where
+        (compiled / "__pycache__").mkdir()
+        (compiled / "__pycache__/x.pyc").touch()
+    for _ in range(2):
+        make("uninstall", **variables)
+        assert files(tmp_path) == others
+        assert not list(tmp_path.rglob("*plug-policy*"))
 
 
 def test_source_of_the_package(there, tmp_path):

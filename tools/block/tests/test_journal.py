@@ -17,67 +17,55 @@ KNOB = "sys/block/nvme0n1/queue/plug_policy"
 FILE = "run/plug-policy/nvme0n1.journal"
 
 
-class Journals:
-    """A machine with a disk, and a journal that nothing is in yet."""
+@pytest.fixture
+def knob(host):
+    host.disk("nvme0n1")
+    return str(host.path(KNOB))
 
-    def __init__(self, host):
-        self.host = host
-        host.disk("nvme0n1")
-        self.knob = str(host.path(KNOB))
-        self.file = host.path(FILE)
 
-    def mode(self):
-        return self.host.mode("nvme0n1")
-
-    @staticmethod
-    def recover(good=True):
-        told = []
-        assert journal.recover(told.append) == good
-        return "\n".join(told)
+def recover(good=True):
+    told = []
+    assert journal.recover(told.append) == good
+    return "\n".join(told)
 
 
 @pytest.fixture
-def journals(host):
-    return Journals(host)
-
-
-@pytest.fixture
-def entry(journals):
+def entry(knob):
     return journal.Journal("nvme0n1", ["nvme0n1"], "plugroll")
 
 
 # --- what is in the file, and when -------------------------------------------
 
-def test_before_the_change(host, journals, entry, monkeypatch):
+def test_before_the_change(host, knob, entry, monkeypatch):
     """On disk, with how it was, when the setting is written."""
     synced, seen = [], []
 
     def write(path, value):
-        seen.append((json.loads(journals.file.read_text().splitlines()[-1]),
+        seen.append((json.loads(host.path(FILE).read_text().splitlines()[-1]),
                      synced[-1]))
         host.kernel_write(path, value)
 
     monkeypatch.setattr(journal, "write", write)
     monkeypatch.setattr(os, "fsync", synced.append)
-    entry.set(journals.knob, "never")
-    assert seen == [({"path": journals.knob, "before": "always",
+    entry.set(knob, "never")
+    assert seen == [({"path": knob, "before": "always",
                       "to": "never"}, entry.file)]
-    assert journals.mode() == "never"
+    assert host.mode("nvme0n1") == "never"
 
 
-def test_full(journals, entry, monkeypatch):
+def test_full(host, knob, entry, monkeypatch):
     """A /run that takes a part of a line gets none, and nothing changes."""
-    entry.set(journals.knob, "never")
-    before, whole = journals.file.read_text(), os.pwrite
+    entry.set(knob, "never")
+    before, whole = host.path(FILE).read_text(), os.pwrite
     with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
         patch.setattr(os, "pwrite", lambda file, data, where: whole(
             file, data[:len(data) // 2], where))
-        entry.set(journals.knob, "seq-small")
+        entry.set(knob, "seq-small")
     assert "/run/plug-policy" in str(caught.value)
-    assert journals.file.read_text() == before
-    assert journals.mode() == "never"
+    assert host.path(FILE).read_text() == before
+    assert host.mode("nvme0n1") == "never"
     assert entry.put_back() == []
-    assert journals.mode() == "always"
+    assert host.mode("nvme0n1") == "always"
 
 
 def test_full_when_a_program_starts(entry, monkeypatch):
@@ -100,39 +88,39 @@ def test_whole_from_the_first(host, entry, monkeypatch):
     assert os.listdir(place) == ["nvme0n1.journal"]
 
 
-def test_put_back(journals, entry):
+def test_put_back(host, knob, entry):
     """As before the first change; then the file goes, which without a change
     did not come."""
-    entry.set(journals.knob, "always")
-    assert not journals.file.exists()
+    entry.set(knob, "always")
+    assert not host.path(FILE).exists()
     for value in "never", "always", "seq-small":
-        entry.set(journals.knob, value)
+        entry.set(knob, value)
     assert entry.put_back() == []
-    assert journals.mode() == "always"
-    assert not journals.file.exists()
+    assert host.mode("nvme0n1") == "always"
+    assert not host.path(FILE).exists()
 
 
-def test_last_changed_first(host, journals, entry):
+def test_last_changed_first(host, knob, entry):
     """And what another setting changes, whatever it is."""
-    scheduler = journals.knob.replace("plug_policy", "scheduler")
-    entry.remember(journals.knob)
+    scheduler = knob.replace("plug_policy", "scheduler")
+    entry.remember(knob)
     host.policy("nvme0n1", "adaptive")
     entry.set(scheduler, "mq-deadline")
     assert entry.put_back() == []
     assert entry.done == [f"{scheduler} is none again",
-                          f"{journals.knob} is always again"]
+                          f"{knob} is always again"]
 
 
-def test_refused(journals, entry, monkeypatch):
+def test_refused(host, knob, entry, monkeypatch):
     monkeypatch.setattr(journal, "write", lambda path, value: None)
     with pytest.raises(system.EnvironmentProblem,
                        match="wrote never, but it is always"):
-        entry.set(journals.knob, "never")
+        entry.set(knob, "never")
 
 
-def test_not_put_back(host, journals, entry):
+def test_not_put_back(host, knob, entry):
     """The journal stays, nobody else starts one, and words say so."""
-    entry.set(journals.knob, "never")
+    entry.set(knob, "never")
     host.remove(KNOB)
     host.path(KNOB).mkdir()
     problem, = entry.put_back()
@@ -140,42 +128,39 @@ def test_not_put_back(host, journals, entry):
     assert problem.endswith("; it was: always")
     with pytest.raises(system.EnvironmentProblem, match="--restore"):
         journal.Journal("nvme0n1", ["nvme0n1"], "plugroll").note(disk="x")
-    assert "it was: always" in journals.recover(good=False)
-    assert journals.file.exists()
+    assert "it was: always" in recover(good=False)
+    assert host.path(FILE).exists()
 
 
 # --- what killed programs left -----------------------------------------------
 
 @pytest.mark.parametrize("files, told, mode", [
     ({}, "plug_policy is always again", "always"),
+    # it was killed before the change
+    ({KNOB: offer("always")}, "putting back what it left:", "always"),
     # what somebody has set meanwhile is theirs
     ({KNOB: offer("adaptive")}, "left at adaptive", "adaptive"),
     # a disk that came meanwhile has only the name
     ({"sys/block/nvme0n1/diskseq": "8"}, "has gone", "never")])
-def test_setting(host, journals, files, told, mode):
-    journals.host.killed("nvme0n1", "never")
+def test_setting(host, knob, files, told, mode):
+    host.killed("nvme0n1", "never")
     for item in files.items():
         host.put(*item)
-    text = journals.recover()
+    text = recover()
     assert f"plugroll (process {os.getpid()}) was killed" in text
     assert told in text
-    assert (journals.mode(), journals.file.exists()) == (mode, False)
-    assert journals.recover() == ""
+    assert ("again" in text) == ("again" in told)
+    assert (host.mode("nvme0n1"), host.path(FILE).exists()) == (mode, False)
+    assert recover() == ""
 
 
-def test_killed_before_the_change(host, journals):
-    journals.host.killed("nvme0n1", "never")
-    host.policy("nvme0n1", "always")
-    assert "again" not in journals.recover()
-
-
-def test_cut_short(journals):
+def test_cut_short(host, knob):
     """The entry that was being written tells of no change."""
-    journals.host.killed("nvme0n1", "never")
-    with open(journals.file, "a", encoding="ascii") as file:
-        file.write(f'{{"path": "{journals.knob}", "bef')
-    journals.recover()
-    assert journals.mode() == "always"
+    host.killed("nvme0n1", "never")
+    with open(host.path(FILE), "a", encoding="ascii") as file:
+        file.write(f'{{"path": "{knob}", "bef')
+    recover()
+    assert host.mode("nvme0n1") == "always"
 
 
 @pytest.mark.parametrize("lines, known", [
@@ -185,68 +170,54 @@ def test_cut_short(journals):
     (['{"program": "x", "pid": 1, "locks": null}', "CHANGE"], True),
     (['{"program": "x", "pid": 1, "locks": [[]]}', "CHANGE"], True)],
     ids=range(8))
-def test_unreadable(host, journals, entry, lines, known):
+def test_unreadable(host, knob, entry, lines, known):
     """What may tell of more stays, and is no reason to end."""
     known_lines = {"HEAD": json.dumps(entry.head), "CHANGE": json.dumps(
-        {"path": journals.knob, "before": "always", "to": "never"})}
+        {"path": knob, "before": "always", "to": "never"})}
     host.policy("nvme0n1", "never")
     host.put(FILE, "".join(known_lines.get(line, line) + "\n"
                            for line in lines).encode())
-    assert "cannot be read" in journals.recover(good=False)
-    assert journals.file.exists()
-    assert journals.mode() == ("always" if known else "never")
+    assert "cannot be read" in recover(good=False)
+    assert host.path(FILE).exists()
+    assert host.mode("nvme0n1") == ("always" if known else "never")
 
 
-def test_later_version(host, journals, entry):
+def test_later_version(host, knob, entry):
     """One whose entries hold more; and its lock is heeded, as is that of one
     whose head cannot be read."""
     entry.head["new"] = 1
-    entry.set(journals.knob, "never")
+    entry.set(knob, "never")
     os.close(entry.file)
     for readable in True, False:
         with journal.locked(["nvme0n1"], "plugbench"):
-            assert journals.recover() == ""
-        assert journals.mode() == "never"
+            assert recover() == ""
+        assert host.mode("nvme0n1") == "never"
         if readable:
-            assert "always again" in journals.recover()
+            assert "always again" in recover()
             host.policy("nvme0n1", "never")
             host.put(FILE, "{")
 
 
-def test_not_ours_to_read(journals, monkeypatch):
+def test_not_ours_to_read(host, knob, monkeypatch):
     """It is not said to hold what cannot be read."""
-    journals.host.killed("nvme0n1", "never")
+    host.killed("nvme0n1", "never")
     told = []
     with monkeypatch.context() as patch, pytest.raises(PermissionError):
         patch.setattr("builtins.open", mock.Mock(side_effect=PermissionError(
-            13, "Permission denied", str(journals.file))))
+            13, "Permission denied", str(host.path(FILE)))))
         journal.recover(told.append)
     assert told == []
 
 
-@pytest.mark.parametrize("status, words", [(1, "is still there"),
-                                           (0, "was removed")])
-def test_module_in_use(host, journals, entry, monkeypatch, status, words):
-    """One that stays is not said to be gone."""
-    host.put("sys/module/null_blk/refcnt", "1")
-    entry.note(module="null_blk")
-    os.close(entry.file)
-    monkeypatch.setattr(journal.subprocess, "run",
-                        lambda *_, **__: mock.Mock(returncode=status))
-    assert words in journals.recover(good=not status)
-
-
-@pytest.mark.parametrize("late, dies", [(1, False), (0, True)])
-def test_process(journals, entry, late, dies):
-    """Ended only if it is still the same."""
+def test_another_process(host, knob, entry):
+    """One that has the number by now is left alone."""
     with subprocess.Popen(["/bin/sleep", "60"],
                           start_new_session=True) as process:
-        entry.note(process=process.pid,
-                   start=late + system.start_time(process.pid))
+        start = system.start_time(process.pid)
+        entry.note(process=process.pid, start=start + 1)
         os.close(entry.file)
-        text = journals.recover()
-        assert (f"process {process.pid} was ended" in text) == dies
-        assert (system.start_time(process.pid) is None) == dies
+        assert "was ended" not in recover()
+        assert system.start_time(process.pid) == start
         process.kill()
 
 

@@ -28,8 +28,7 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
     (["--cpu", "99999"], "CPUs that this process may use"),
     (["--cpu", "x"], "the number of a CPU"),
     (["--yes"], "--yes needs --write"),
-    (["--null"], "either /dev/DISK or --null"),
-    (["--restore"], "either /dev/DISK or --null"),
+    (["--restore"], "give /dev/DISK, or, by themselves, --restore"),
     (["--budget", "0"], "with s, m or h, as 5m"),
     (["--budget", "5 m"], "with s, m or h, as 5m"),
     (["--iops", "x"], "a whole number from 1"),
@@ -40,8 +39,9 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
     (["--jobfile", "x", "--workloads", "rand4k-s32"],
      "either --jobfile or --workloads"),
     (["--jobfile", "x", "--workloads", ""], "either --jobfile or --workloads"),
-    *((["--" + name, ""], f"--{name}: ''; accepted: the name of a file")
-      for name in FILE_OPTIONS),
+    *((["--" + name, text], f"--{name}: '{text}'; accepted: the name of a file")
+      for name in FILE_OPTIONS for text in ("", "-")),
+    (["--jobfile", "none.fio"], "No such file"),
     (["--frobnicate"], "unrecognized")])
 def test_options(machine, words, says):
     machine.check_untouched("/dev/nvme0n1", *words, says=says)
@@ -79,14 +79,6 @@ def test_result_cannot_be_written(machine, option, path):
                             says="cannot write " + path)
 
 
-def test_dry_run(machine):
-    before = machine.snapshot()
-    text = machine.bench("--dry-run")
-    assert "scheduler mq-deadline makes every policy" in text
-    assert "1 s each after 1 s to warm up:\n  5 runs, some" in text
-    assert machine.snapshot() == before
-
-
 def test_vanished(machine):
     machine.put("fio.vanish")
     text = machine.bench(code=1)
@@ -94,15 +86,14 @@ def test_vanished(machine):
     assert "Traceback" not in text and "is not restored" not in text
 
 
-@pytest.mark.parametrize("user, words", [
-    (9, ["/dev/nvme0n1", *SHORT]), (0, ["--null"])])
-def test_no_permission(machine, monkeypatch, user, words):
+@pytest.mark.parametrize("user", [9, 0])
+def test_no_permission(machine, monkeypatch, user):
     def forbidden(*_):
         raise PermissionError(13, "Permission denied", "/run/x")
     monkeypatch.setattr("plugtools.core.journal.fcntl.flock", forbidden)
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("os.open", forbidden)
-    assert machine.run(*words)[::2] == (
+    assert machine.run("/dev/nvme0n1", *SHORT)[::2] == (
         1, "plugbench: /run/x: Permission denied"
         f"{': run as root' if user else ''}\n")
 
@@ -278,17 +269,8 @@ def test_results_are_not_overwritten(machine):
     assert "comparisons" in machine.get("c.json")
 
 
-def test_earlier_results_stay(machine):
-    """A second run takes another name."""
-    for repeat in "1", "2":
-        machine.bench("--policies", "nomerges2", "--keep-scheduler",
-                      "--repeat", repeat)
-    for name in "", "-2":
-        assert f'"repeat": {name[1:] or 1}' in machine.get(
-            f"plugbench-nvme0n1{name}.json")
-
-
 def test_verbose(machine):
+    """The second result does not take the place of the first."""
     words = ("--policies", "always,never", "--repeat", "2")
     text = machine.bench(*words)
     for name in "plug_policy", "scheduler":
@@ -301,18 +283,21 @@ def test_verbose(machine):
     assert "no difference" in more
     assert "[2/4] " in text and "Verdict:" in text
     assert len(text.splitlines()) < 25
+    assert ["--verbose" in machine.get(f"plugbench-nvme0n1{name}.json")
+            for name in ("", "-2")] == [False, True]
 
 
 def test_html_and_markdown(machine, monkeypatch):
     """A page, with charts inside, and what it is of, but not the host; text
-    for a mail, which with --show is all that is printed."""
+    for a mail, which with --show is all that is printed.  A terminal obeys
+    nothing of the disk's."""
     known = os.uname_result(("Linux", "HOST-NAME", "6.1", "#1 SMP", "x"))
     monkeypatch.setattr("os.uname", lambda: known)
-    machine.put("sys/class/nvme/nvme0/model", "Fake | SSD")
-    machine.bench("--html", "page.html", "--policies", "always,never",
-                  "--repeat", "5")
+    machine.put("sys/class/nvme/nvme0/model", "Fake | SSD\x1b\x7f")
+    assert "disk: nvme0n1, Fake | SSD\\x1b\\x7f, firmware" in machine.bench(
+        "--html", "page.html", "--policies", "always,never", "--repeat", "5")
     text = machine.get("page.html")
-    for word in ("plugbench compares", "<svg", "Fake | SSD, firmware 1.0",
+    for word in ("plugbench compares", "<svg", "Fake | SSD\\x1b\\x7f, firmware 1.0",
                  "1.1 GB", "6.1 #1 SMP", " UTC"):
         assert word in text
     done = machine.run("--show", "plugbench-nvme0n1.json", "--markdown")
@@ -320,7 +305,7 @@ def test_html_and_markdown(machine, monkeypatch):
     assert done.prints(
         "\n| workload | mode | IOPS | p50 |",
         "\n| rand4k-s32 | never | +0.0% (",
-        "\n- Disk: Fake \\| SSD, firmware 1.0, 1.1 GB\n").startswith(
+        "\n- Disk: Fake \\| SSD\\x1b\\x7f, firmware 1.0, 1.1 GB\n").startswith(
             "**No difference: IOPS within 2%")
     assert "HOST-NAME" not in text + done.out
 
@@ -343,15 +328,3 @@ def test_terminal(machine, term, forbid, coloured):
     assert process.returncode == 0, text
     assert text.count(b"\r\033[K[1/1]") == 1, text
     assert (b"\033[33mwarn" in text) == coloured, text
-
-
-def test_lost_output(machine):
-    machine.check_lost("plugbench", "/dev/nvme0n1", "--dry-run")
-
-
-def test_model_that_a_terminal_would_obey(machine):
-    machine.put("sys/class/nvme/nvme0/model", "Fake \x1b]0;title\x07 SSD\x7f")
-    assert "disk: nvme0n1, Fake \\x1b]0;title\\x07 SSD\\x7f, firmware" in \
-        machine.bench("--policies", "always")
-    assert machine.records()[0]["model"] == \
-        "Fake \\x1b]0;title\\x07 SSD\\x7f"

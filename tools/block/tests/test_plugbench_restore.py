@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from benchtree import FAKE_FIO, FIO_JSON, QUEUE, SHORT
-from fakehost import state_of, stopped, wait_until
+from fakehost import stopped, wait_until
+from plugtools.core.system import start_time
 
 RESULT = "plugbench-nvme0n1.json"
 
@@ -150,7 +151,7 @@ def test_guard(machine):
 def left(machine):
     """What is there if the guard dies, too: fio's processes."""
     fio, _ = kill(machine, guard=False)
-    assert state_of(fio[0])
+    assert start_time(fio[0])
     assert machine.get(QUEUE + "scheduler") == "none"
     assert journals(machine) == ["nvme0n1.journal"]
     return fio

@@ -1,37 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0
-"""plugbench on disks in use, with limits, and with --write."""
+"""plugbench on disks in use, with limits, with --write, and on stacks of disks."""
 import contextlib
 import re
+import shutil
 import sys
 from unittest import mock
 
 import pytest
 
-from benchtree import SHORT
+from benchtree import FAKE_FIO, QUEUE, SHORT
 from plugtools.bench import measure, plan
 from plugtools.core import system
 
-MOUNTED = "36 35 {} / /mnt rw - ext4 /dev/x rw"
-USES = [("proc/self/mountinfo", MOUNTED.format("259:0"), "mounted on /mnt"),
-        ("proc/self/mountinfo", MOUNTED.format("259:1"),
-         "nvme0n1p1 is mounted on /mnt"),
-        ("proc/swaps", "/dev/nvme0n1p1 partition 1 0 -2", "nvme0n1p1 is swap"),
-        ("sys/block/nvme0n1/nvme0n1p1/holders/md0", "x",
-         "nvme0n1p1 is held by md0")]
+MOUNTED = "36 35 259:1 / /mnt rw - ext4 /dev/x rw"
 WRITES = ["/dev/nvme0n1", "--write", "--yes", "--workloads", "mix70-s32"]
 
 
-@pytest.mark.parametrize("path, text, says", USES)
-def test_in_use(machine, path, text, says):
-    machine.put(path, text)
-    for more in says, "--force measures nevertheless":
-        machine.check_untouched("/dev/nvme0n1", *SHORT, code=1, says=more)
+def test_in_use(machine):
+    """Of what use is, test_disks has more."""
+    machine.put("proc/self/mountinfo", MOUNTED)
+    machine.check_untouched("/dev/nvme0n1", *SHORT, code=1,
+                            says="--force measures nevertheless")
     for more in [], ["--force"]:
-        machine.check_untouched(*WRITES, *more, code=1, says=says)
+        machine.check_untouched(*WRITES, *more, code=1, says="nothing was "
+                                "written: nvme0n1p1 is mounted on /mnt")
 
 
 def test_force(machine):
-    machine.put(*USES[1][:2])
+    machine.put("proc/self/mountinfo", MOUNTED)
     text = machine.bench("--force", "--policies", "never")
     assert "warn:  nvme0n1p1 is mounted on /mnt: it feels" in text
     assert "nvme0n1p1 is mounted" in machine.get("plugbench-nvme0n1.json")
@@ -50,10 +46,14 @@ def test_budget(budget, repeat, fits):
 
 
 def test_budget_in_plan(machine):
+    before = machine.snapshot()
     text = machine.bench("--dry-run", "--budget", "1m", "--repeat", "9",
                          "--runtime", "3", "--policies", "always,never")
     assert "at most 60 s, then it ends" in text
     assert re.search(r"for that, \d of 9 rounds, and runs of \d s", text)
+    assert re.search(r"\d s each after 1 s to warm up:\n  \d+ runs, some", text)
+    assert "scheduler mq-deadline makes every policy" in text
+    assert machine.snapshot() == before
     machine.check_untouched("/dev/nvme0n1", "--budget", "5s",
                             says="--budget: one round takes")
 
@@ -96,3 +96,72 @@ def test_writes(machine):
     assert {(one["--rw"], "--readonly" in one, one.get("--rwmixread"))
             for one in machine.log()} == {("randread", True, None),
                                           ("randrw", False, "70")}
+
+
+# --- heads of NVMe multipath, dm and md --------------------------------------
+
+LEGS = ("nvme0c0n1", "nvme0c1n1")
+# logs what is set on the second leg
+ON_LEG = FAKE_FIO.replace("q=sys/block/nvme0n1", "q=sys/block/nvme0c1n1")
+
+
+@pytest.fixture
+def stack(machine):
+    """Settings are those of the legs; fio runs on top."""
+    block = machine.path("sys/block")
+    for name in LEGS:
+        shutil.copytree(block / "nvme0n1", block / name, symlinks=True)
+        machine.remove(f"sys/block/{name}/nvme0n1p1")
+    for name in "mq", "queue":
+        machine.remove("sys/block/nvme0n1/" + name)
+    machine.put(QUEUE + "io_poll", "1")
+    machine.program("fio", ON_LEG)
+    return machine
+
+
+def test_head(stack):
+    text = stack.bench()
+    assert [(one["policy"], one["scheduler"]) for one in stack.log()[::2]] == [
+        ("always", "none"), ("never", "none"), ("seq-small", "none"),
+        ("adaptive", "none"), ("always", "none")]
+    for one in stack.log():
+        assert one["--filename"] == str(stack.path("dev/nvme0n1"))
+        assert "--hipri" not in one
+    assert "settings:  of nvme0c0n1, nvme0c1n1" in text
+    assert "nvme0c1n1: scheduler mq-deadline makes" in text
+    stack.check_restored(*LEGS)
+
+
+def test_all_legs(stack):
+    """The first one is set as well, and its requests count: here 500 of one,
+    500 of the other."""
+    stat = "sys/block/nvme0c1n1/stat"
+    stack.program("fio", FAKE_FIO.replace("nvme0n1", "nvme0c0n1").replace(
+        "cat fio.json", f"read -r r rest <{stat}\n"
+        f'echo "$((r + 500)) $rest" >{stat}\ncat fio.json'))
+    stack.bench("--policies", "never")
+    assert {one["policy"] for one in stack.log()} == {"never"}
+    assert stack.records()[0]["requests_per_io"] == 1
+    stack.check_restored(*LEGS)
+
+
+@pytest.mark.parametrize("how, says, left", [
+    ("fail", "fio failed", LEGS),
+    ("vanish", "nvme0c0n1 has vanished", LEGS[1:])])
+def test_fails(stack, how, says, left):
+    stack.put("fio." + how)
+    stack.program("fio", ON_LEG.replace(
+        "rm -rf sys/block/nvme0n1", "rm -rf sys/block/nvme0c0n1"))
+    assert says in stack.bench(code=1)
+    stack.check_restored(*left)
+
+
+@pytest.mark.parametrize("gone, words, code, says", [
+    (["nvme0c1n1/queue/plug_policy"], ["/dev/nvme0n1", *SHORT], 1,
+     "nvme0c1n1 below nvme0n1 has no plug_pol"),
+    ([], ["/dev/nvme0c1n1"], 2, "the disk above it, /dev/nvme0n1"),
+    (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen")])
+def test_refused(stack, gone, words, code, says):
+    for name in gone:
+        stack.remove("sys/block/" + name)
+    stack.check_untouched(*words, code=code, says=says)

@@ -153,17 +153,23 @@ def test_json(here, capsys):
 
 
 def test_measured_differently(capsys):
-    """Is told, since the figures then differ by themselves."""
-    results.compare(*(saved(name, measured(), {
+    """Is told, since the figures then differ by themselves; and by which
+    kernels, of which the old one may be unpatched."""
+    results.compare(*(saved(name, measured(kernel=kernel), {
         "iops_limit": limit, "scheduler": scheduler, "size": size,
-        "legs": legs, "disk": "md0"}) for name, limit, scheduler, size, legs in (
-            ("old.json", 5000, "none", "100.0 GB", ["sda", "sdb"]),
-            ("new.json", None, "bfq", "4000.0 GB", ["sda"]))))
+        "legs": legs, "disk": "md0", "kernels": f"7.3.0 {kernel}",
+        "host": {"md0 iommu": scheduler}})
+        for name, limit, scheduler, size, legs, kernel in (
+            ("old.json", 5000, "none", "100.0 GB", ["sda", "sdb"], "unpatched"),
+            ("new.json", None, "bfq", "4000.0 GB", ["sda"], "patched"))))
     out = capsys.readouterr().out
+    assert "old: 7.3.0 unpatched\nnew: 7.3.0 patched\n" in out
+    assert "only in the" not in out
     for text in ("iops_limit 5000, then None", "scheduler none, then bfq",
-                 "size 100.0 GB, then 4000.0 GB", "legs sda and sdb, then sda"):
+                 "size 100.0 GB, then 4000.0 GB", "legs sda and sdb, then sda",
+                 "md0 iommu none, then bfq"):
         assert "measured differently: " + text in out
-    assert "md0" not in out
+    assert "disk md0" not in out
 
 
 @pytest.mark.parametrize("start", ["fio --unified_rw_reporting=1 ", ""])

@@ -3,12 +3,11 @@
 import json
 import os
 import subprocess
-from functools import partial
 from unittest import mock
 
 import pytest
 
-from fakehost import MULTIPATH, Load, check_linear
+from fakehost import Load
 from plugtools.core import journal
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
@@ -199,31 +198,11 @@ def test_path_that_goes(host, rows, monkeypatch):
     assert "dm-0" in rows()
 
 
-@pytest.mark.parametrize("words", [
-    "list", "list --json", "list --help", "--help", "--version"])
-def test_lost_output(host, words):
-    host.disk("nvme0n1")
-    host.check_lost("plugroll", *words.split())
-
-
 def test_ascii(host):
     """A name that the terminal cannot show ends nothing."""
     host.disk("nvme0n1", files={"device/model": "QEMU ±"})
     host.environment["PYTHONIOENCODING"] = "ascii"
     host.apart("plugroll", "list").prints(r"QEMU \xb1")
-
-
-@pytest.mark.parametrize("head, paths", MULTIPATH)
-def test_many(host, roll, head, paths):
-    """Paths of dm and of NVMe, many that are named, and many that are kept."""
-    def make(number):
-        host.many(number, head, paths)
-        return [head.format(disk) for disk in range(number)]
-
-    check_linear(make, 20, lambda names: [
-        partial(roll, *words) for words in (
-            ["list"], ["list", *names], ["keep", "never", *names], ["list"],
-            ["undo"])])
 
 
 # --- requests that are followed by trace events ------------------------------

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """plugroll try, under a load that depends on the mode."""
+import concurrent.futures
+import contextlib
 import json
 import os
 import random
@@ -8,11 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from unittest import mock
 
 import pytest
 
-from fakehost import TOOLS, Load, RealLoad, finish, offer, wait_until
+from fakehost import TOOLS, Load, finish, offer, wait_until
 from plugtools.core import journal
 from plugtools.roll import disklist, guard, meter, plugroll, trial
 
@@ -419,13 +422,29 @@ def test_keep_of_another_disk(host, tries, monkeypatch):
 
 # --- a try that does not end by itself ---------------------------------------
 
+@contextlib.contextmanager
+def in_real_time(load):
+    end = threading.Event()
+
+    def go():
+        while not end.wait(0.01):
+            load.sleep(0.01)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        pool.submit(go)
+        try:
+            yield
+        finally:
+            end.set()
+
+
 @pytest.mark.parametrize("number", [
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_signals(host, number):
     """Ctrl-C, SIGTERM, a closed terminal; after SIGKILL of the whole group,
     another process puts the mode back."""
     host.disk("nvme0n1", "seq-small")
-    with RealLoad(host, "nvme0n1"), subprocess.Popen(
+    with in_real_time(Load(host, {"nvme0n1": {}})), subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "try", "never", "nvme0n1",
              "--guard", "iops=-50%", "--for", "60s", "--block", "0.5"],
             cwd=TOOLS, start_new_session=True, text=True,
@@ -451,43 +470,41 @@ def test_next_start(host, tries, roll):
     assert tries.mode() == "always"
 
 
-def test_killed(host, tries, monkeypatch):
-    """A disk that refuses the mode for some seconds gets it all the same; the
-    instance of the killed one goes."""
-    left = host.killed("nvme0n1", "never")
-    refusals, slept, removed = [1] * 4, mock.Mock(), mock.Mock()
+@pytest.fixture
+def slept(host, monkeypatch):
+    """A disk that cannot be put back for some seconds; the naps since."""
+    nap, clock = mock.Mock(), mock.Mock(wraps=trial.time)
+    clock.sleep = nap
 
     def refuse(path, value):
-        if refusals:
-            raise OSError(refusals.pop(), "Device or resource busy", path)
+        if value == "always" and nap.call_count < 4:
+            raise OSError(16, "Device or resource busy", path)
         host.kernel_write(path, value)
 
+    monkeypatch.setattr(journal, "write", refuse)
+    monkeypatch.setattr(trial, "time", clock)
+    return nap
+
+
+def test_killed(host, tries, monkeypatch, slept):
+    """It is asked again; the instance of the killed one goes."""
+    left, removed = host.killed("nvme0n1", "never"), mock.Mock()
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "write", refuse)
         patch.setattr(os, "dup2", mock.Mock())
-        patch.setattr(trial.time, "sleep", slept)
         patch.setattr(trial, "remove_instance", removed)
         trial.killed(left.path, 77)
-    assert tries.mode() == "always"
-    assert not tries.left()
-    assert slept.call_count == 4
+    assert (tries.mode(), tries.left(), slept.call_count) == ("always", [], 4)
     removed.assert_called_once_with(77)
 
 
-def test_busy_disk(host, tries, monkeypatch):
-    """It is asked again; what another disk's journal tells is its own."""
-    host.put("run/plug-policy/sda.journal", "no entry")
-    tells = trial.Journal("nvme0n1", ["nvme0n1"], "plugroll")
-    tells.set(str(host.path(KNOB)), "never")
-    with monkeypatch.context() as patch:
-        patch.setattr(journal, "write", mock.Mock(
-            side_effect=OSError(16, "Device or resource busy", KNOB)))
-        problems = tells.put_back()
-    assert (len(problems), tries.mode()) == (1, "never")
-    with monkeypatch.context() as patch:
-        patch.setattr(trial.time, "sleep", mock.Mock())
-        trial.try_again(tells, ["nvme0n1"], problems)
-    assert (tries.mode(), tries.left()) == ("always", ["sda.journal"])
+@pytest.mark.parametrize("seconds, mode, told", [
+    (10, "always", "plug_policy is always again"),
+    (3, "never", "is not put back (Device or resource busy); it was: always")])
+def test_busy_disk(tries, monkeypatch, slept, seconds, mode, told):
+    """So it is at the end of a try, but not for ever."""
+    monkeypatch.setattr(trial, "AGAIN_SECONDS", seconds)
+    tries.text({"nvme0n1": {}}).fails(1, told)
+    assert (tries.mode(), bool(tries.left())) == (mode, mode == "never")
 
 
 def test_nohup(host, monkeypatch):

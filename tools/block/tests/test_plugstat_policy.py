@@ -2,11 +2,11 @@
 """What plugstat tells of the mode that is set and in force, and of "adaptive";
 of many disks, and of output that is lost."""
 import json
-from functools import partial
+import os
 
 import pytest
 
-from fakehost import DEBUGFS, MULTIPATH, check_linear
+from fakehost import DEBUGFS, MULTIPATH, calls
 from plugtools.stat import output, plugstat
 
 # as blk_plug_adaptive_show() writes it
@@ -235,24 +235,43 @@ def test_disk_that_goes(host, stat, words):
 
 
 @pytest.mark.parametrize("head, paths", MULTIPATH)
-def test_many(host, stat, head, paths):
+def test_many(host, stat, roll, head, paths):
+    """Paths of dm and of NVMe, many that are named, and many that plugroll
+    keeps: four times as many take four times as long."""
     def make(number):
         for name in host.many(number, head, paths):
             host.counters(name, {"tags_single": 1})
             host.put(f"{DEBUGFS}block/{name}/plug_stats_enabled", "1")
         return [head.format(disk) for disk in range(number)]
 
-    check_linear(make, 15, lambda names: [
-        partial(stat, *words) for words in (
-            ["--policy"], ["--policy", *names], ["--prometheus"],
-            ["--prometheus", *names], ["1", "1", *names])])
+    def took(names):
+        return [calls(lambda run=run, words=words: run(*words))
+                for run, words in (
+                    (stat, ["--policy"]), (stat, ["--policy", *names]),
+                    (stat, ["--prometheus"]), (stat, ["--prometheus", *names]),
+                    (stat, ["1", "1", *names]), (roll, ["list"]),
+                    (roll, ["list", *names]), (roll, ["keep", "never", *names]),
+                    (roll, ["list"]), (roll, ["undo"]))]
+
+    for few, many in zip(took(make(15)), took(make(60))):
+        assert many < 5 * few
 
 
 @pytest.mark.parametrize("words", [
-    "0.1", "--json 0.1", "--policy", "--policy --json", "--prometheus",
-    "--help", "--version"])
+    "plugstat 0.1", "plugstat --json 0.1", "plugstat --policy",
+    "plugstat --policy --json", "plugstat --prometheus", "plugstat --help",
+    "plugroll list", "plugroll list --json", "plugroll list --help",
+    "plugroll --version", "plugbench --restore"])
 def test_lost_output(host, stat, words):
-    """It ends the watch, and the counting."""
+    """As on a full disk: an error, told in a line, and the end of the watch and
+    the counting; a reader who has seen enough is told nothing."""
+    tool, *words = words.split()
     host.policy("nvme0n1", "adaptive")
-    host.check_lost("plugstat", *words.split())
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as pipe:
+        assert [host.apart(tool, *words, stdout=out)[::2]
+                for out in (full, pipe)] == [
+            (1, f"{tool}: output is lost: No space left on device\n"),
+            (0, "")]
     assert host.switch("nvme0n1") == "0"

@@ -11,7 +11,7 @@ from plugtools.report import intervals, verdict
 MODES = ["always", "never", "seq-small", "adaptive"]
 
 
-def rounds(count=5, changes=None, modes=None, scatter=0.003, tail=0.01,
+def rounds(count=5, changes=None, scatter=0.003, tail=0.01,
            workloads=("rand4k-s32",), drift=0.05, dice=None):
     """Records as plugbench makes them: what drifts hits a round's modes alike.
 
@@ -20,7 +20,7 @@ def rounds(count=5, changes=None, modes=None, scatter=0.003, tail=0.01,
     for number in range(count):
         for workload in workloads:
             base = math.log(1e5) + dice.gauss(0, drift)
-            for mode in modes or MODES:
+            for mode in MODES:
                 change = (changes or {}).get(mode, 0)
                 found.append(record(
                     mode, math.exp(base + change + dice.gauss(0, scatter)),
@@ -135,29 +135,9 @@ def test_enough():
 
 # --- how often chance fools it, by simulation ------------------------------
 
-@pytest.mark.parametrize("paired", [True, False])
-def test_coverage(paired):
-    """95% intervals hold the truth 95 times of 100."""
-    dice, inside = random.Random(16), 0
-    for _ in range(600):
-        old, new = ([base * math.exp(dice.gauss(0, 0.02)) for _ in range(5)]
-                    for base in (1, 1.03))
-        one = intervals.ratio(new, old, paired, "iops")
-        inside += one["low"] <= 1.03 <= one["high"]
-    assert inside / 600 == pytest.approx(0.955, abs=0.025)
-
-
-def test_two_equal_modes():
-    """At most one report in 20 names one; the rest says so."""
-    dice = random.Random(16)
-    found = [said(rounds(dice=dice, modes=MODES[:2]))[0] for _ in range(120)]
-    # 120 reports at 5%: 6, and 13 is three deviations more
-    assert found.count("use") <= 13
-    assert found.count("no difference") >= 104
-
-
 def test_many_equal_modes():
-    """Nor if it has 24 comparisons in which to find one."""
+    """At most one report in 20 names one, though it has 24 comparisons in which
+    to find it."""
     dice = random.Random(16)
     loads = ("rand4k-s32", "rand4k-s128", "seq4k-s32", "rand4k-qd1")
     found = [any(one["decision"] == "use" for one in verdict.of(

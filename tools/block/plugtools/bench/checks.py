@@ -183,25 +183,13 @@ def check_idle(plan, _args):
                        "be disturbed")
 
 
-def check_null(_plan, _args):
-    if os.geteuid() and not rooted(""):
-        yield "error", "cannot make a disk: run as root"
-    else:
-        yield "ok", ("null_blk is loaded for the run, if it is not there, and "
-                     "a disk made")
-
-
 CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
           check_scheduler, check_queue, check_host, check_governor, check_use,
           check_output]
-# of a disk that is yet to be made
-EARLY = [check_null, check_tools, check_jobfile, check_governor, check_output]
 
 
 def run_checks(plan, args):
-    there = plan.disk.there()
-    found = [one for check in (CHECKS if there else EARLY)
-             for one in check(plan, args)]
-    if there and not texts(found, "error"):
+    found = [one for check in CHECKS for one in check(plan, args)]
+    if not texts(found, "error"):
         found += check_idle(plan, args)
     return found

@@ -87,8 +87,8 @@ class Doorbells:
     @contextlib.contextmanager
     def counting(self):
         """A list, in which their number is in the end."""
-        switches, before, found = Switches(), None, []
-        try:
+        before, found = None, []
+        with Switches() as switches:
             with contextlib.suppress(OSError):
                 for name in self.names:
                     switches.enter(name)
@@ -96,8 +96,6 @@ class Doorbells:
             yield found
             if before is not None:
                 found.append(self.so_far() - before)
-        finally:
-            switches.leave()
 
     def so_far(self):
         return sum(plug_stats(name)["doorbells"] for name in self.names)

@@ -14,7 +14,7 @@ import sys
 
 from ..core.system import EnvironmentProblem, UsageProblem, printable
 from . import sandbox
-from .workloads import Part, Workload
+from .fio import Part, Workload
 
 READS = ("read", "randread")
 MIXES = ("rw", "readwrite", "randrw")
@@ -58,8 +58,6 @@ ONLY = "only what shapes the load; this may run programs, use other files, " \
 LISTED = "an option as fio --cmdhelp=all or --enghelp=ENGINE lists it"
 # A / that is not between numbers, as it is in 4k/60, 4k/: and 8*($ncpus)/2.
 MAYBE_A_FILE = re.compile(r"(?<![0-9a-z)])/|/(?![0-9:$(]|$)|\.\.", re.I)
-# A limit of ours takes their place.
-RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min", "rate_process")
 
 
 def problem(text):

@@ -3,20 +3,16 @@
 import collections
 import itertools
 import os
-import re
 
 from ..core.system import UsageProblem, duration, read, rooted, say
+from .fio import WORKLOADS
 from .jobfile import read_jobfile
-from .workloads import WORKLOADS
 
 BASELINE = "nomerges2"
 WARM_SECONDS = 1                # of the run before, in which "adaptive" learns
 COUNT_SECONDS = 1               # of the run that counts unplugs
 OVERHEAD_SECONDS = 0.8          # of starting and ending fio
 ROUNDS_WANTED = 3               # a budget shortens runs before it cuts these
-# Seconds of fio's units; what has none is in microseconds.
-THINK = {"": 1e-6, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1,
-         "m": 60, "h": 3600, "d": 86400}
 
 # workloads: {name: Workload}; iops, budget: limits or None; merges: one or two
 # Merges
@@ -169,21 +165,6 @@ def check_iops(args, workloads):
                                f"accepted: {1 + both} or more for each")
 
 
-def check_thinktime(workloads, runtime):
-    """A job that thinks all the time does no I/O, and fio waits for it."""
-    for word in (word for one in workloads for part in one.parts or ()
-                 for word in part.words):
-        option, _, value = word.partition("=")
-        if option != "--thinktime":
-            continue
-        # what we cannot read, fio may take for any time
-        match = re.fullmatch("([0-9]{1,15})([a-z]*)", value.lower())
-        if not match or match[2] not in THINK or \
-                int(match[1]) * THINK[match[2]] >= runtime:
-            raise UsageProblem(f"--jobfile: {word[2:]}; accepted: a time as "
-                               f"20ms, less than a run, {runtime} s (--runtime)")
-
-
 def make_plan(args, disk, counting):
     """All that is to be done, of which nothing has been done yet."""
     legs = disk.legs()
@@ -192,7 +173,6 @@ def make_plan(args, disk, counting):
     rounds, runtime = fit(args, len(round_of(policies, merges))
                           * len(workloads), counting)
     check_iops(args, workloads.values())
-    check_thinktime(workloads.values(), runtime)
     return Plan(disk, legs, policies, workloads, choose_cpu(args, legs[0]),
                 rounds, runtime, polls(disk),
                 args.json or free_name(disk), args.iops, args.budget, counting,

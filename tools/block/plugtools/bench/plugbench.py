@@ -5,8 +5,6 @@ The disk is only read, unless --write says otherwise.  Every setting that is
 changed is put back, also if plugbench is killed.
 """
 import argparse
-import contextlib
-import os
 import shlex
 import signal
 import subprocess
@@ -23,11 +21,9 @@ from ..report.records import POLICIES
 from . import host
 from .checks import run_checks, show, texts
 from .counters import can_count
-from .fio import fio_command
+from .fio import WORKLOADS, fio_command
 from .measure import measure_all
-from .nulldisk import NULL, Planned, null_disk
 from .plan import WARM_SECONDS, choose_workloads, make_plan, print_plan
-from .workloads import WORKLOADS
 
 EPILOG = """\
 workloads ("by 32": 32 per submission, and waits for 32; io_uring, or libaio
@@ -149,8 +145,6 @@ def make_parser():
     add("device", metavar="/dev/DISK", nargs="?", help="a whole disk, as "
         "/dev/nvme0n1; NVMe multipath, dm and md are set on the disks below; "
         "with --compare also NEW.json")
-    add("--null", action="store_true", help="instead of a disk: a null_blk "
-        "made for the run, which shows what the CPU does alone")
     add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
     add("--workloads", metavar="A,B", help="[all that only read]")
     add("--jobfile", metavar="FILE.fio", type=FILE, help="instead of "
@@ -183,15 +177,12 @@ def mode_of(args, parser):
             (args.fail_below and not args.compare,
              "--fail-below needs --compare"),
             (args.jobfile and args.workloads is not None,
-             "give either --jobfile or --workloads"),
-            (args.null and args.write,
-             "--null takes no --write: it compares reads")):
+             "give either --jobfile or --workloads")):
         if wrong:
             parser.error(text)
     alone = [name for name in ("restore", "show") if getattr(args, name)]
-    if len(alone) + bool(args.device) + args.null != 1:
-        parser.error("give either /dev/DISK or --null (or, by themselves, "
-                     "--restore, or --show)")
+    if len(alone) + bool(args.device) != 1:
+        parser.error("give /dev/DISK, or, by themselves, --restore, or --show")
     if args.compare and (args.device or "").endswith(".json"):
         alone = ["files"]
     known = HEEDED[alone[0]] if alone else vars(args)
@@ -229,18 +220,14 @@ def work(args):
     if args.mode == "files":
         return results.compare(args.compare, args.device, args.fail_below,
                                args.json)
-    if args.compare:
-        results.old_records(args.compare)       # or refuse it
     args.loads = choose_workloads(args)     # once: it may come from a pipe
-    disk = Planned() if args.null else find_disk(args.device)
-    if not args.null:
-        require_queue(disk)
-        plan = make_plan(args, disk, False)  # refuses before it is changed
-        if args.compare:
-            results.check_loads(results.old_records(args.compare)[1],
-                                facts_of(plan, args))
+    disk = find_disk(args.device)
+    require_queue(disk)
+    plan = make_plan(args, disk, False)     # refuses before it is changed
+    if args.compare:
+        results.check_loads(results.old_records(args.compare)[1],
+                            facts_of(plan, args))
     if args.showcmd:
-        plan = make_plan(args, disk, False)
         for name in plan.workloads:
             say(shlex.join(fio_command(plan, name, 1, plan.runtime)))
         return 0
@@ -248,11 +235,8 @@ def work(args):
         return measured(args, disk, None)
     recover(say)
     names = [disk.name] + [leg.name for leg in disk.legs()]
-    with locked(names, "plugbench"), contextlib.ExitStack() as stack:
-        journal = Journal(disk.name, names, "plugbench")
-        if args.null:
-            disk = find_disk(stack.enter_context(null_disk(journal)))
-        return measured(args, disk, journal)
+    with locked(names, "plugbench"):
+        return measured(args, disk, Journal(disk.name, names, "plugbench"))
 
 
 def conditions(plan, args):
@@ -288,7 +272,7 @@ def checked(plan, args):
 
 
 def facts_of(plan, args):
-    """About the runs; before them, since a null_blk goes with them."""
+    """About the runs."""
     return {"cpu": plan.cpu if plan.bound else None, "polled": plan.polled,
             "runtime": plan.runtime, "repeat": plan.repeat,
             "warm_up": WARM_SECONDS, "iops_limit": plan.iops,
@@ -348,9 +332,9 @@ def measured(args, disk, journal):
                          host=host.facts(plan.legs, plan.cpu),
                          **facts_of(plan, args))
     patched = plan.legs[0].has_knob()
-    name = "null" if disk.name == NULL else identity["model"] or disk.name
     result = Result(plan.json, lambda records: results.complete(
-        records, identity, name, patched, args.commit), meta)
+        records, identity, identity["model"] or disk.name, patched,
+        args.commit), meta)
     return finished(args, result, measure(plan, args, journal, result),
                     warnings)
 

@@ -23,7 +23,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import tempfile
 import time
 
@@ -38,8 +37,7 @@ MAYBE = (str, type(None))
 FORMS = ({"program": str, "pid": int, "locks": list},
          {"disk": str, "number": MAYBE},
          {"path": str, "before": str, "to": MAYBE},
-         {"process": int, "start": (int, type(None))},
-         {"rmdir": str}, {"module": str})
+         {"process": int, "start": (int, type(None))})
 
 
 class Held(EnvironmentProblem):
@@ -261,36 +259,18 @@ def end_process(pid, start):
     return False, f"process {pid} does not end"
 
 
-def undo_other(entry):
-    if "process" in entry:
-        return end_process(entry["process"], entry["start"])
-    if "rmdir" in entry and os.path.isdir(entry["rmdir"]):
-        os.rmdir(entry["rmdir"])
-        return True, f"{entry['rmdir']} was removed"
-    return undo_module(entry["module"]) if "module" in entry else None
-
-
-def undo_module(name):
-    if not os.path.isdir(rooted("/sys/module/" + name)):
-        return None
-    good = not subprocess.run(["modprobe", "-r", name], check=False).returncode
-    return good, "module %s %s" % (name, "was removed" if good else
-                                   "is still there; it was not loaded before")
-
-
 def undo(changes, numbers):
     """Put back one thing, whose changes are given, oldest first."""
     path = changes[0].get("path")
     try:
         if not path:
-            return undo_other(changes[0])
+            return end_process(changes[0]["process"], changes[0]["start"])
         if not same_disk(path, numbers):
             return True, f"{path} has gone, and its disk with it"
         return restore_setting(path, changes)
     except OSError as error:
-        return False, f"{path or error.filename} is not put back " \
-            f"({error.strerror}); it was: " \
-            f"{changes[0].get('before', 'not there')}"
+        return False, f"{path} is not put back ({error.strerror}); it was: " \
+            f"{changes[0]['before']}"
 
 
 def restore(entries):
@@ -299,7 +279,9 @@ def restore(entries):
     numbers = {one["disk"]: one["number"] for one in entries if "disk" in one}
     things = {}
     for one in entries:
-        things.setdefault(one.get("path", json.dumps(one)), []).append(one)
+        if "path" in one or "process" in one:
+            things.setdefault(one.get("path", one.get("process")),
+                              []).append(one)
     order = sorted(reversed(list(things.values())),
                    key=lambda changes: "process" not in changes[0])
     told = [one for one in (undo(changes, numbers) for changes in order)

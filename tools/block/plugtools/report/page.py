@@ -118,7 +118,7 @@ def charts(verdict):
     for profile, figures_ in drawn.items():
         some = f'<div class="charts">{"".join(figures_)}</div>'
         yield some if len(drawn) == 1 else (
-            f"<details open><summary>{escape(profile)}</summary>{some}"
+            f'<details open=""><summary>{escape(profile)}</summary>{some}'
             "</details>")
 
 
@@ -158,7 +158,8 @@ def pairs(rows):
 def details_part(section, suite):
     """What few look up: folded, if a verdict says what it comes to."""
     verdict = section.get("verdict")
-    text = [f"<details{'' if verdict else ' open'}><summary>Details</summary>"]
+    text = ["<details>" if verdict else '<details open="">',
+            "<summary>Details</summary>"]
     text += pairs((name, lines_of(section.get(key))) for name, key in (
         ("What this is", "claim"), ("Command", "command"),
         ("Kernels compared", "kernels")))
@@ -184,8 +185,9 @@ def section_part(section, number):
 
 
 def html(sections, path, title):
-    text = ['<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width">',
+    # also XML, so that any parser says whether its tags match
+    text = ['<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"/>',
+            '<meta name="viewport" content="width=device-width"/>',
             f"<title>{escape(title)}</title><style>{CSS}</style></head><body>"
             f"<h1>{escape(title)}</h1>"]
     if len(sections) > 1:

@@ -196,7 +196,8 @@ class Tracer:
 
 
 class Meter:
-    """The figures of some disks between two moments."""
+    """The figures of disks between two moments: of all that are in what is
+    given, which may lose some."""
 
     def __init__(self, disks):
         self.disks = disks
@@ -204,13 +205,13 @@ class Meter:
         self.before = {}
 
     def trace(self, found):
-        self.tracer = Tracer({disk: found[disk.name]["iops"]
+        self.tracer = Tracer({disk: found[disk]["iops"]
                               for disk in self.disks})
 
     def begin(self):
         if self.tracer:
             self.tracer.collect()
-        self.before = {disk.name: counters(disk) for disk in self.disks}
+        self.before = {disk: counters(disk) for disk in self.disks}
 
     def wait(self, seconds):
         """Sleep, and keep the trace buffer from filling."""
@@ -221,10 +222,10 @@ class Meter:
                 self.tracer.drain()
 
     def end(self):
-        """{disk's name: figures} of the block."""
+        """{disk: figures} of the block."""
         times = self.tracer.collect() if self.tracer else {}
-        return {disk.name: figures(self.before[disk.name], counters(disk),
-                                   times.get(disk.name, ()))
+        return {disk: figures(self.before[disk], counters(disk),
+                              times.get(disk.name, ()))
                 for disk in self.disks}
 
     def close(self):

@@ -7,7 +7,6 @@ At boot it is told of all disks once more, of those in the initrd as well.
 """
 import collections
 import fnmatch
-import functools
 import os
 import re
 import shutil
@@ -50,7 +49,7 @@ WAS = re.compile(r"^# was (\S+) (\S+) (\S+?)=(.*)$", re.M)
 Kept = collections.namedtuple("Kept", "mode key value")
 # Before anything was kept; name: of which of the paths that have an identity
 Was = collections.namedtuple("Was", "mode name key value")
-# What the file holds, two Entries
+# What the file holds: lists of these
 Rules = collections.namedtuple("Rules", "kept was")
 
 
@@ -99,51 +98,21 @@ def known_by(disk):
         return "name", disk.name
 
 
-class Entries(list):
-    """Kept or Was entries, not to be changed later: each disk is looked up as
-    fast in many as in few."""
-
-    def __init__(self, entries):
-        super().__init__(entries)
-        self.patterns, self.exact = [], {}
-        for place, one in enumerate(self):
-            if one.key == "name" and "*" in one.value:
-                self.patterns.append(place)
-            else:
-                self.exact.setdefault(one.key, {}).setdefault(
-                    one.value, []).append(place)
-
-    def of(self, disk):
-        found = [place for place in self.patterns
-                 if fnmatch.fnmatch(disk.name, self[place].value)]
-        for key, values in self.exact.items():
-            value = disk.name if key == "name" else disk.get(key)
-            found += values.get(value, [])
-        return [self[place] for place in sorted(found)]
-
-
-def rules_of(kept, was):
-    return Rules(Entries(kept), Entries(was))
+def entries_of(disk, entries):
+    """Those that are about a disk; each file of its is read once."""
+    known = {key: disk.get(key) for key in {one.key for one in entries}}
+    return [one for one in entries if (
+        fnmatch.fnmatch(disk.name, one.value) if one.key == "name" else
+        known[one.key] == one.value)]
 
 
 def on_file():
     """The Rules that are written down."""
-    path = rooted(RULES)
-    try:
-        found = os.stat(path)
-    except OSError:
-        return rules_of([], [])
-    return parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-@functools.lru_cache(maxsize=1)
-def parsed(path, *_stamp):
-    """The same, read once while the file stays as it is."""
-    text = read(path, "")
+    text = read(rooted(RULES), "")
     if text and not text.startswith(HEAD[:HEAD.index("which")]):
         raise EnvironmentProblem(f"{RULES} is not plugroll's: move it away")
-    return rules_of([Kept(*found) for found in KEPT.findall(text)],
-                    [Was(*found) for found in WAS.findall(text)])
+    return Rules([Kept(*found) for found in KEPT.findall(text)],
+                 [Was(*found) for found in WAS.findall(text)])
 
 
 def kept_now():
@@ -153,13 +122,13 @@ def kept_now():
 
 def mode_for(disk, kept):
     """The mode that a disk is to have, or None."""
-    found = kept.of(disk)
+    found = entries_of(disk, kept)
     return found[-1].mode if found else None
 
 
 def recorded(disk, rules):
     """The mode that is on file as the one from before, or None."""
-    found = {one.name: one.mode for one in rules.was.of(disk)}
+    found = {one.name: one.mode for one in entries_of(disk, rules.was)}
     # a path that came later was as the first one
     return found.get(disk.name, next(iter(found.values()), None))
 
@@ -177,17 +146,17 @@ def merge(rules, more):
     keys = {one[1:] for one in more.kept}
     known = {one[2:] for one in rules.was}
     kept = [one for one in rules.kept if one[1:] not in keys] + more.kept
-    return rules_of(sorted(kept, key=lambda one: one.key != "name"),
-                    rules.was + [one for one in more.was
-                                 if one[2:] not in known])
+    return Rules(sorted(kept, key=lambda one: one.key != "name"),
+                 rules.was + [one for one in more.was
+                              if one[2:] not in known])
 
 
 def add(rules, mode, legs, all_nvme):
     """The same that keep a mode, too: on some disks, or on all NVMe disks."""
     new = [Kept(mode, "name", ALL_NVME)] if all_nvme else list(
         dict.fromkeys(Kept(mode, *identity(leg)) for leg in legs))
-    kept = merge(rules, rules_of(new, [])).kept
-    return merge(rules, rules_of(kept, [
+    kept = merge(rules, Rules(new, [])).kept
+    return merge(rules, Rules(kept, [
         Was(before, leg.name, *known_by(leg)) for leg, before in (
             (leg, mode_before(leg, rules)) for leg in legs
             if mode_for(leg, kept) == mode) if before]))
@@ -195,7 +164,7 @@ def add(rules, mode, legs, all_nvme):
 
 def only(rules, disks):
     """What they say of some disks, each by itself."""
-    return rules_of(
+    return Rules(
         list(dict.fromkeys(Kept(mode_for(disk, rules.kept), *known_by(disk))
                            for disk in disks)),
         [Was(mode_before(disk, rules), disk.name, *known_by(disk))

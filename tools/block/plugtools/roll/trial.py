@@ -14,8 +14,8 @@ import socket
 import sys
 import time
 
-from ..core.journal import (Guard, Held, Journal, locked, read_journal,
-                            recover, restore)
+from ..core.journal import (Guard, Journal, locked, read_journal, recover,
+                            restore)
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
                            duration, read, rooted, say)
 from ..core.terminal import paint
@@ -91,14 +91,23 @@ def killed(path, pid):
     for stream in range(3):
         os.dup2(null, stream)       # whoever reads what we said need not wait
     remove_instance(pid)
+    for text in ask_again(path, lambda text: log("plugroll was killed: "
+                                                 + text)):
+        log("plugroll was killed: " + text)
+
+
+def ask_again(path, tell):
+    """Put back what a journal tells of, whose disks are locked: one that is
+    being reset refuses a mode for a while.  What could not be in the end."""
     for again in range(AGAIN_SECONDS, -1, -1):
         done, problems = restore(read_journal(path)[0])
-        for text in done if problems and again else done + problems:
-            log("plugroll was killed: " + text)
+        for text in done:
+            tell(text)
         if not problems:
             os.unlink(path)
-            return
+            break
         time.sleep(min(1, again))
+    return problems
 
 
 class Modes:
@@ -153,14 +162,18 @@ class Try:
                         if all(leg.policy() == args.mode for leg in legs)]
         for disk in self.already:
             check_force(args.mode, targets[disk])
-        self.meter = Meter([disk for disk in targets
-                            if disk not in self.already])
-        self.pairs = {disk.name: [] for disk in self.meter.disks}
+        # of blocks, by disk: of those that are still being tried
+        self.pairs = {disk: [] for disk in targets
+                      if disk not in self.already}
+        self.meter = Meter(self.pairs)
         self.nomerges = [leg.name for legs in targets.values()
                          for leg in legs if keeps_nomerges(leg)]
         self.gone = []              # meanwhile
         self.status = {}            # of each disk, in the end
         self.modes = None
+
+    def names(self):
+        return ", ".join(disk.name for disk in self.pairs)
 
     def tell(self, text):
         """To whom it may concern: with --json, not among the JSON."""
@@ -177,16 +190,14 @@ class Try:
     def baseline(self):
         """The load before anything is changed; idle disks are left out."""
         seconds = max(LEAST_BASELINE, self.args.block)
-        self.tell(f"{', '.join(self.pairs)}: measuring the load for "
+        self.tell(f"{self.names()}: measuring the load for "
                   f"{duration(seconds)}")
         found = self.measure(seconds)
-        for disk in self.meter.disks:
-            if not busy(found[disk.name]):
-                del self.pairs[disk.name]
+        for disk in list(self.pairs):
+            if not busy(found[disk]):
+                del self.pairs[disk]
                 self.tell(f"{disk.name}: not enough I/O to tell: fewer than "
                           f"{LEAST_IOS} requests in {duration(seconds)}")
-        self.meter.disks = [disk for disk in self.meter.disks
-                            if disk.name in self.pairs]
         if self.pairs and "p99" in {**self.args.guard, **self.args.require}:
             self.settle_percentile(found)
 
@@ -207,10 +218,10 @@ class Try:
             self.meter.trace(found)
         except NoTracing as error:
             return str(error)
-        for name, block in self.measure(self.args.block).items():
+        for disk, block in self.measure(self.args.block).items():
             if "p99" not in block:
                 self.meter.close()
-                return (f"{name}: fewer than {LEAST_TIMES} response times of "
+                return (f"{disk.name}: fewer than {LEAST_TIMES} response times of "
                         f"{block['requests']} requests in a block of "
                         f"{self.args.block:g} s; try a longer --block, or "
                         "guard the mean")
@@ -245,34 +256,30 @@ class Try:
     def drop(self, path, why):
         """Go on without a disk that has gone, or one of whose legs has."""
         self.modes.forget(path)
-        lost = [disk for disk in self.meter.disks for leg in self.legs[disk]
-                if leg.path(KNOB) == path]
-        self.meter.disks = [disk for disk in self.meter.disks
-                            if disk not in lost]
-        for disk in lost:
-            self.gone.append(disk.name)
-            del self.pairs[disk.name]
+        for disk in list(self.pairs):
+            if path in [leg.path(KNOB) for leg in self.legs[disk]]:
+                self.gone.append(disk.name)
+                del self.pairs[disk]
         if not self.pairs:
             raise EnvironmentProblem(why)
         tell_both(f"{why}: the try goes on without it")
 
     def note(self, what, found):
         """A pair; Tripped if that is one too many."""
-        for name, pairs in self.pairs.items():
-            pair = found[0][name], found[1][name]
+        for disk, pairs in self.pairs.items():
+            pair = found[0][disk], found[1][disk]
             if any(map(busy, pair)):
                 pairs.append(pair)
-            self.tell(f"{name}: {what}: {pair_text(*pair)}")
+            self.tell(f"{disk.name}: {what}: {pair_text(*pair)}")
         number = len(self.pairs)
-        found = {name: collapse(pairs, self.args.guard, number)
+        found = {disk.name: collapse(pairs, self.args.guard, number)
                  or tripped(pairs, self.args.guard, number)
-                 for name, pairs in self.pairs.items()}
+                 for disk, pairs in self.pairs.items()}
         if any(found.values()):
             raise Tripped({name: why for name, why in found.items() if why})
 
-    def judge(self, name):
+    def judge(self, name, pairs):
         """(status, why) of a disk whose try nothing ended early."""
-        pairs = self.pairs[name]
         if len(pairs) < LEAST_PAIRS:
             return IDLE, f"{name}: not enough I/O to tell"
         why = undecided(pairs, self.args.guard)
@@ -290,12 +297,13 @@ class Try:
             self.alternate(draw)
         except Tripped as error:
             tripping = error.args[0]
-            self.status = {name: TRIPPED if name in tripping else UNKNOWN
-                           for name in self.pairs}
+            self.status = {disk: TRIPPED if disk.name in tripping else UNKNOWN
+                           for disk in self.pairs}
             return TRIPPED, "the guard tripped: " + "; ".join(
                 "%s: %s" % item for item in tripping.items())
-        found = {name: self.judge(name) for name in self.pairs}
-        self.status = {name: one[0] for name, one in found.items()}
+        found = {disk: self.judge(disk.name, pairs)
+                 for disk, pairs in self.pairs.items()}
+        self.status = {disk: one[0] for disk, one in found.items()}
         # what is not known says more than what is known not to gain
         return next((one for status in (IDLE, UNKNOWN, NO_GAIN)
                      for one in found.values() if one[0] == status),
@@ -310,9 +318,8 @@ class Try:
         if not self.pairs:
             return self.nothing()
         self.modes = Modes(self.args.mode, [
-            leg for disk in self.meter.disks for leg in self.legs[disk]],
-                           journal)
-        log(f"try {self.args.mode} on {', '.join(self.pairs)} for "
+            leg for disk in self.pairs for leg in self.legs[disk]], journal)
+        log(f"try {self.args.mode} on {self.names()} for "
             f"{duration(self.args.seconds)}, guard "
             f"{guard_text(self.args.guard)}")
         self.modes.check(self.modes.legs)
@@ -328,21 +335,21 @@ class Try:
             f"{', '.join(disk.name for disk in self.already)}"
 
     def result(self, status, why):
-        legs = {disk.name: [leg.name for leg in legs]
-                for disk, legs in self.legs.items()}
         already = [disk.name for disk in self.already]
         return {"mode": self.args.mode, "status": status, "why": why,
                 "guard": self.args.guard, "require": self.args.require,
                 "block_s": self.args.block,
-                "idle": [name for name in legs
-                         if name not in [*self.pairs, *already, *self.gone]],
+                "idle": [disk.name for disk in self.legs
+                         if disk not in [*self.pairs, *self.already]
+                         and disk.name not in self.gone],
                 "gone": self.gone,
                 "already": already, "nomerges": self.nomerges,
                 "left": self.modes.left() if self.modes else {},
-                "disks": {name: {"legs": legs[name], "pairs": len(pairs),
-                                 "status": self.status[name],
-                                 "figures": outcome(pairs, self.args.guard)}
-                          for name, pairs in self.pairs.items()}}
+                "disks": {disk.name: {
+                    "legs": [leg.name for leg in self.legs[disk]],
+                    "pairs": len(pairs), "status": self.status[disk],
+                    "figures": outcome(pairs, self.args.guard)}
+                          for disk, pairs in self.pairs.items()}}
 
 
 def generator():
@@ -395,27 +402,19 @@ def tell_both(text):
 
 
 def put_back(journal, attempt, guard):
-    """Whatever comes now, the modes come back; what could not be."""
+    """Whatever comes now, the modes come back."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     problems = journal.put_back()
     attempt.meter.close()
-    guard.close()
     for text in journal.done:
         say(text, sys.stderr if attempt.args.json else None)
         log(text)
-    return problems
-
-
-def try_again(journal, names, problems):
-    """A disk that is being reset refuses a mode for a while."""
-    for _ in range(AGAIN_SECONDS):
-        time.sleep(1)
-        with contextlib.suppress(Held), locked(names, PROGRAM):
-            journal.inherit(tell_both)
-        if not os.path.exists(journal.path):
-            return
-    raise EnvironmentProblem("; ".join(problems))
+    if problems:
+        problems = ask_again(journal.path, tell_both)
+    guard.close()
+    if problems:
+        raise EnvironmentProblem("; ".join(problems))
 
 
 def try_mode(args, targets):
@@ -428,18 +427,14 @@ def try_mode(args, targets):
     check_counting(targets)
     recover(tell_both, PROGRAM)
     names = list(dict.fromkeys(disk.name for disk in [*targets, *legs]))
-    problems, pid = [], os.getpid()
-    try:
-        with locked(names, PROGRAM):
-            attempt = Try(args, targets)
-            journal = Journal(names[0], names, PROGRAM)
-            guard = Guard(lambda: killed(journal.path, pid))
-            try:
-                status, why = attempt.run(journal)
-            finally:
-                problems = put_back(journal, attempt, guard)
-    finally:
-        if problems:
-            try_again(journal, names, problems)
+    pid = os.getpid()
+    with locked(names, PROGRAM):
+        attempt = Try(args, targets)
+        journal = Journal(names[0], names, PROGRAM)
+        guard = Guard(lambda: killed(journal.path, pid))
+        try:
+            status, why = attempt.run(journal)
+        finally:
+            put_back(journal, attempt, guard)
     log(f"{args.mode} on {', '.join(names)}: {why}")
     return attempt.result(status, why)

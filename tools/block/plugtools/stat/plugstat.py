@@ -5,16 +5,15 @@ Counting is switched on for the disks in question, and put back as it was when
 the last plugstat ends, also on Ctrl-C and SIGTERM.  The disk is not touched.
 """
 import argparse
-import os
 import re
 import signal
 import sys
 import time
 
 from .. import VERSION
-from ..core.disks import NO_KNOB, Disk, disks, find_disk, without_knob
+from ..core.disks import NO_KNOB, Disk, disks, find_disks, without_knob
 from ..core.system import (EnvironmentProblem, Interrupted, UsageProblem,
-                           matching, rooted)
+                           matching)
 from . import prometheus, switch
 from .figures import delta, figures
 from .output import Json, Table, check_policies, print_policies
@@ -211,19 +210,12 @@ def check(parser, args):
         parser.error("-h is for tables")
 
 
-def kernel_names(words):
-    """Disks as the kernel names them; one that has gone is told later."""
-    return [find_disk(word).name
-            if word.startswith("/dev/") and os.path.exists(rooted(word))
-            else word.replace("/dev/", "", 1) for word in words]
-
-
 def parse(argv):
     parser = parser_of()
     args = parser.parse_intermixed_args(argv)
     take_numbers(parser, args)
     try:
-        args.disks = kernel_names(args.disks)
+        args.disks = [disk.name for disk in find_disks(args.disks)]
     except UsageProblem as problem:
         parser.error(str(problem))
     check(parser, args)
@@ -292,4 +284,4 @@ def main(argv=None):
     finally:
         for number in (signal.SIGINT,) + SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        switches.leave()
+        switches.close()

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from ..core.disks import Disk, is_disk, nvme_paths
+from ..core.disks import Disk, nvme_paths
 from ..core.system import EnvironmentProblem, active, read, rooted
 from .figures import learnt
 
@@ -66,10 +66,8 @@ def legs_of(wanted, known=()):
     the disk itself, if it is known to, or its legs."""
     paths, found = nvme_paths(), []
     for name in wanted:
-        disk = Disk(name, paths=paths)
-        if name not in known and not is_disk(name):
-            raise EnvironmentProblem(f"{name}: no such disk")
-        legs = [] if name in known else [leg.name for leg in disk.legs()]
+        legs = [] if name in known else [
+            leg.name for leg in Disk(name, paths=paths).legs()]
         found += legs or [name]
     return list(dict.fromkeys(found))
 

@@ -69,16 +69,24 @@ class Switch:
                 write(self.path, "1")
 
     def leave(self):
-        """Put back what was before, if nobody else needs it."""
-        with alone(), self.file:
-            if not self.last():
-                return
-            try:
-                before = self.before()
-                if before is not None and before != self.value():
-                    write(self.path, str(before))
-            finally:
-                self.remember(None)
+        """Put back what was before, if nobody else needs it; the disk may have
+        gone meanwhile."""
+        try:
+            with alone(), self.file:
+                if self.last():
+                    self.put_back()
+        except OSError as error:
+            if error.errno not in GONE:
+                print(f"plugstat: {self.path} is not put back: "
+                      f"{error.strerror}", file=sys.stderr)
+
+    def put_back(self):
+        try:
+            before = self.before()
+            if before is not None and before != self.value():
+                write(self.path, str(before))
+        finally:
+            self.remember(None)
 
     def keep(self, on):
         """On or off for good: at once, or when the last holder leaves."""
@@ -92,27 +100,16 @@ class Switch:
                     write(self.path, str(int(on)))
 
 
-class Switches:
-    def __init__(self):
-        self.held = []
+class Switches(contextlib.ExitStack):
+    """Those that are on for us, until all are left."""
 
     def enter(self, name):
         switch = Switch(name)
-        self.held.append(switch)
-        switch.enter()
-
-    def leave(self):
-        """Leave all; a disk may have gone meanwhile."""
-        for switch in self.held:
-            if not switch.file:
-                continue
-            try:
-                switch.leave()
-            except OSError as error:
-                if error.errno not in GONE:
-                    print(f"plugstat: {switch.path} is not put back: "
-                          f"{error.strerror}", file=sys.stderr)
-        self.held = []
+        try:
+            switch.enter()
+        finally:
+            if switch.file:
+                self.callback(switch.leave)
 
 
 def enable(names, switches):
