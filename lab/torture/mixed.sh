@@ -11,8 +11,6 @@
 
 # shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/plug_stats_lib.sh
-. "${0%/*}/plug_stats_lib.sh"
 # shellcheck source=stacks.sh
 . "${0%/*}/stacks.sh"
 # shellcheck source=loads.sh

@@ -22,10 +22,10 @@
 . "${0%/*}/lib.sh"
 # shellcheck source=../../tools/testing/selftests/block-plug/nvme_lib.sh
 . "${0%/*}/nvme_lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/load_lib.sh
-. "${0%/*}/load_lib.sh"
 # shellcheck source=../../tools/testing/selftests/block-plug/trace_lib.sh
 . "${0%/*}/trace_lib.sh"
+# shellcheck source=../../tools/testing/selftests/block-plug/plug_stats_lib.sh
+. "${0%/*}/plug_stats_lib.sh"
 # shellcheck source=../../tools/testing/selftests/block-plug/policy_lib.sh
 . "${0%/*}/policy_lib.sh"
 
