@@ -6,8 +6,6 @@
 # Runs as root, in a guest. With EXACT_TIME=1 a ns is an instruction, and times
 # are checked, too.
 
-# shellcheck disable=SC2317 # functions are called by the names given to check
-
 MODULES=${1:-${MODULES:-/modules}}
 DEVICE=/sys/module/ssd_model/parameters/device
 STATS=/sys/kernel/debug/ssd_model/t/stats
