@@ -80,21 +80,6 @@ def made():
     return native.records(rounds(1, 6), plan, "x")
 
 
-@pytest.mark.parametrize("change, says", [
-    ({}, None), ({"ci_low": 2}, "its ratio is outside its interval"),
-    ({"ns_per_io": 0}, "it has measured nothing"),
-    ({"rounds": 0}, "it has measured nothing")])
-def test_flaws(change, says):
-    assert native.flaw({**made()[1], **change}) == says
-
-
-@pytest.mark.parametrize("name", native.FIELDS)
-def test_what_is_lacking(name):
-    one = made()[1]
-    del one[name]
-    assert native.flaw(one) == f"lacks {name}"
-
-
 def test_table():
     """ns of the reference, ratios of others; noise is not passed over."""
     found = made()
