@@ -290,12 +290,6 @@ static void report_all(void)
 
 /* --- the command line ----------------------------------------------------- */
 
-static void on_signal(int sig)
-{
-	(void)sig;
-	run.stop = true;
-}
-
 static void check_more(void)
 {
 	if (!more.bs2 != !more.period)
@@ -311,7 +305,6 @@ static void check_more(void)
 int main(int argc, char **argv)
 {
 	struct row all[MAX_OPTIONS];
-	const struct sigaction sa = { .sa_handler = on_signal };
 	size_t nr = sizeof(rows) / sizeof(*rows);
 	size_t nr_more = sizeof(more_rows) / sizeof(*more_rows);
 
@@ -337,8 +330,6 @@ int main(int argc, char **argv)
 		     opt.ios);
 	if (more.engine == ENGINE_LIBAIO)
 		aio_setup();
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
 	run_all();
 	report_all();
 	if (run.unsupported)
