@@ -27,14 +27,13 @@ def difference(ours, theirs):
 
 def describe(name):
     variant = cells.BUILDS[name]
-    changed = kernel.quiet(["git", "-C", kernel.VARIANTS[variant][0], "diff",
-                            "--stat=200", "base"], "git diff")
+    changed = kernel.git("diff", "--stat=200", "base", tree=kernel.VARIANTS[variant][0])
     return {
         "name": name,
         "sha256": hashlib.sha256(
             pathlib.Path(kernel.image(variant)).read_bytes()).hexdigest(),
         "release": read(variant, "include/config/kernel.release"),
-        "changes": (changed.strip().splitlines() or ["none"])[-1].strip(),
+        "changes": (changed.splitlines() or ["none"])[-1].strip(),
         "config": difference(options(variant), options("base")),
     }
 

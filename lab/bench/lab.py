@@ -110,8 +110,7 @@ def prepare_loads():
     if subprocess.run(["sh", os.path.join(HERE, "fetch_loads.sh")],
                       check=False).returncode:
         raise LabError("the programs of others cannot be had, see above")
-    kernel.quiet(["gcc", "-O2", "-static", "-o", LOADS + "/bin/disk_rate",
-                  os.path.join(HERE, "disk_rate.c")], "disk_rate")
+    guest.compile_static(LOADS + "/bin/disk_rate", os.path.join(HERE, "disk_rate.c"))
 
 
 # --- boots -------------------------------------------------------------------

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """How fast a load will be on a modelled device, about, and rather too fast: so
 that what lasts for a number of I/Os lasts for a time, at least."""
-import argparse
 import re
 
 # No core does more than that.
@@ -10,18 +9,10 @@ CPU = 3e6
 CPU_US = 0.1
 
 
-def size(text):
-    return int(text[:-1]) * 1024 if text[-1] == "k" else int(text)
-
-
-def shape(args):
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("-b", type=size, default=4096)
-    parser.add_argument("--bs2", type=size, default=0)
-    parser.add_argument("-d", type=int, default=128)
-    parser.add_argument("-s", type=int, default=32)
-    parser.add_argument("-w", action="store_true")
-    return parser.parse_known_args(args.split())[0]
+def option(args, name, otherwise):
+    """The number that plug_load is given."""
+    found = re.search(rf"(?<!\S){name} (\d+)(k?)", args)
+    return int(found[1]) << 10 * len(found[2]) if found else otherwise
 
 
 def bounds(text):
@@ -39,18 +30,18 @@ def latency(profile):
 
 def iops(args, profile):
     """I/Os a second of a real machine."""
-    load = shape(args)
-    depth = load.s if load.w else load.d
+    waits, size = "-w" in args.split(), option(args, "-b", 4096)
+    depth = option(args, "-s", 32) if waits else option(args, "-d", 128)
     low, high = latency(profile)
     wait = (low + high) / 2
-    if load.w:
+    if waits:
         # for the slowest of them
         wait = low + (high - low) * depth / (depth + 1)
     found = [CPU, depth * 1e6 / (wait + depth * CPU_US)]
     if "units" in profile:
         found.append(int(profile["units"]) * 1e6 / latency(profile)[0])
     if "bandwidth_mbs" in profile:
-        bytes_per_io = (load.b + (load.bs2 or load.b)) / 2
+        bytes_per_io = (size + option(args, "--bs2", size)) / 2
         found.append(int(profile["bandwidth_mbs"]) * 1e6 / bytes_per_io)
     return min(found)
 

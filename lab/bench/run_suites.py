@@ -39,9 +39,8 @@ def pick(text):
 
 def commit():
     """Which state of the repository was measured."""
-    head, dirty = (kernel.quiet(["git", "-C", ROOT, *words.split()], "git").strip()
-                   for words in ("rev-parse --short=12 HEAD",
-                                 "status --porcelain"))
+    head, dirty = (kernel.git(*words.split(), tree=ROOT) for words in (
+        "rev-parse --short=12 HEAD", "status --porcelain"))
     return head + ("+changes" if dirty else "")
 
 

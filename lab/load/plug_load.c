@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * plug_load for the laboratory: that of the kselftests, which is its source,
- * with what only measurements need: latencies, a warm-up, a rate, two block
- * sizes, and libaio.
+ * with what only measurements need: latencies, a warm-up, two block sizes, and
+ * libaio.
  */
 #define main kselftest_main
 #include "../../tools/testing/selftests/block-plug/plug_load.c"
@@ -23,7 +23,7 @@ static const char *const engine_names[] = { "uring", "libaio", NULL };
 
 static struct {
 	int engine, wait_all, latency, allow_errors;
-	__u64 bs2, period, ms, warmup, rate;
+	__u64 bs2, period, ms, warmup;
 } more;
 
 static const struct row more_rows[] = {
@@ -36,8 +36,6 @@ static const struct row more_rows[] = {
 	{ 'T', "ms", &more.ms, NULL, 1, 1 << 30, "ms to run; adds to --time" },
 	{ 'W', "warmup", &more.warmup, NULL, 0, ULLONG_MAX,
 	  "so many I/Os, about, before anything is measured [0]" },
-	{ 'R', "rate", &more.rate, NULL, 1, NSEC_PER_SEC,
-	  "I/Os per second at most, batch by batch [no limit]" },
 	{ 'w', "wait-all", &more.wait_all,
 	  .help = "submit a batch, wait for all of it: depth is --submit" },
 	{ 'l', "latency", &more.latency,
@@ -48,7 +46,6 @@ static const struct row more_rows[] = {
 };
 
 static struct {
-	__u64 begin;			/* ns: of the first batch */
 	__u64 done, bytes, cpu;		/* when the warm-up was over */
 	bool warming;
 	__u64 bs[2], batches;
@@ -194,12 +191,6 @@ static void set_size(__u64 bs)
 	run.blocks = run.range / bs;
 }
 
-/* --rate: when the next batch may go */
-static __u64 batch_time(void)
-{
-	return at.begin + run.issued * ((double)NSEC_PER_SEC / more.rate);
-}
-
 static void queue_some(void)
 {
 	unsigned int n, idle = run.nr_idle;
@@ -207,8 +198,6 @@ static void queue_some(void)
 
 	if (run.now >= run.deadline)
 		run.stop = true;
-	if (run.stop || (more.rate && run.now < batch_time()))
-		return;
 	if (more.period)
 		set_size(at.bs[run.issued / more.period % 2]);
 	for (n = 0; n < opt.submit && run.nr_idle && more_to_queue(); n++) {
@@ -222,36 +211,12 @@ static void queue_some(void)
 		stamp(&run.idle[run.nr_idle], idle - run.nr_idle);
 }
 
-/* With --rate, completions are not left lying until the next batch's time. */
-static int wait_until(__u64 due)
-{
-	__u64 now = now_ns(), left = due > now ? due - now : 0;
-	struct timespec ts = {
-		.tv_sec = due / NSEC_PER_SEC, .tv_nsec = due % NSEC_PER_SEC,
-	};
-	struct __kernel_timespec timeout = {
-		.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC,
-	};
-	struct io_uring_cqe *cqe;
-
-	/* A wait that polls has no time limit. */
-	if (!left || opt.polled)
-		return io_uring_submit_and_wait(&ring, 0);
-	if (run.inflight)
-		return io_uring_submit_and_wait_timeout(&ring, &cqe, to_await(),
-							&timeout, NULL);
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
-	return 0;
-}
-
 static int submit_and_wait(void)
 {
 	unsigned int want = room_for_batch() ? 0 : to_await();
 
 	if (more.engine == ENGINE_LIBAIO)
 		return aio_submit_and_wait(want);
-	if (more.rate && room_for_batch())
-		return wait_until(batch_time());
 	return io_uring_submit_and_wait(&ring, want);
 }
 
@@ -290,7 +255,6 @@ static void run_all(void)
 	bool going = true;
 
 	measure_from_here();
-	at.begin = run.now;
 	at.warming = more.warmup;
 	if (at.warming)
 		run.deadline = ULLONG_MAX;
@@ -326,32 +290,21 @@ static void report_all(void)
 
 /* --- the command line ----------------------------------------------------- */
 
-static void on_signal(int sig)
-{
-	(void)sig;
-	run.stop = true;
-}
-
 static void check_more(void)
 {
 	if (!more.bs2 != !more.period)
 		errx(EXIT_USAGE, "--bs2 and --period take each other");
 	if (more.bs2 && opt.rw != RW_READ)
 		errx(EXIT_USAGE, "--bs2 takes --rw read");
-	/* Else ticks would find no progress between two batches. */
-	if (more.rate && more.rate < opt.submit)
-		errx(EXIT_USAGE, "--rate must be at least --submit (%llu)",
-		     opt.submit);
 	if (more.engine == ENGINE_LIBAIO &&
-	    (opt.polled || opt.sqpoll || opt.nowait || more.rate))
+	    (opt.polled || opt.sqpoll || opt.nowait))
 		errx(EXIT_USAGE,
-		     "--engine libaio excludes --polled, --sqpoll, --nowait and --rate");
+		     "--engine libaio excludes --polled, --sqpoll and --nowait");
 }
 
 int main(int argc, char **argv)
 {
 	struct row all[MAX_OPTIONS];
-	const struct sigaction sa = { .sa_handler = on_signal };
 	size_t nr = sizeof(rows) / sizeof(*rows);
 	size_t nr_more = sizeof(more_rows) / sizeof(*more_rows);
 
@@ -377,8 +330,6 @@ int main(int argc, char **argv)
 		     opt.ios);
 	if (more.engine == ENGINE_LIBAIO)
 		aio_setup();
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
 	run_all();
 	report_all();
 	if (run.unsupported)

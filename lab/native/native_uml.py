@@ -11,14 +11,13 @@ import time
 
 from lab.bench import lab
 from lab.qemu import guest
-from scripts import common, kernel
+from scripts import common
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(lab.OUT, "native")
 ROOT = os.path.join(OUT, "root")
 RUN = os.path.join(OUT, "run")
 INIT = os.path.join(HERE, "uml", "init.sh")
-PLUG_LOAD = os.path.join(kernel.ROOT, "lab/load/plug_load.c")
 
 ANSWER_SECONDS = 180            # from one to the next; a busy machine takes long
 # Of one CPU, by all other processes, while nothing is measured or beside it.
@@ -82,33 +81,16 @@ def alone():
         yield
 
 
-def static_busybox():
-    """Its path. Debian's package busybox takes the place of busybox-static, and
-    needs libraries, so that no init starts and the kernel says nothing."""
-    path = shutil.which("busybox")
-    if not path or any(guest.libraries(path)):
-        raise lab.LabError(
-            f"{path or 'busybox'} {'is not static' if path else 'is missing'}: "
-            "apt-get install busybox-static")
-    return path
-
-
 def make_root():
     """What the guests boot from: a directory, which they only read."""
     for name in ("bin", "dev", "proc", "sys"):
         os.makedirs(os.path.join(ROOT, name), exist_ok=True)
-    shutil.copy(static_busybox(), os.path.join(ROOT, "bin/busybox"))
+    shutil.copy(guest.busybox(), os.path.join(ROOT, "bin/busybox"))
     for name in ("cat", "mkdir", "mount", "poweroff", "stty"):
         with contextlib.suppress(FileExistsError):
             os.symlink("busybox", os.path.join(ROOT, "bin", name))
     shutil.copy(INIT, os.path.join(ROOT, "init"))
-    try:
-        kernel.quiet(["gcc", "-O2", "-static", "-o",
-                      os.path.join(ROOT, "bin/plug_load"), PLUG_LOAD,
-                      "-luring"], "gcc -static plug_load.c")
-    except kernel.BuildError as error:
-        raise lab.LabError(f"{error}\nIf a library is what is missing: apt-get "
-                           "install libc6-dev liburing-dev") from error
+    guest.compile_static(os.path.join(ROOT, "bin/plug_load"), guest.plug_load()[0])
 
 
 def realtime():

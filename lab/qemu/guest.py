@@ -64,6 +64,21 @@ def program(name, package):
     return path
 
 
+def busybox():
+    """Debian's package busybox takes the place of busybox-static, and needs
+    libraries, so that no init starts and the kernel says nothing."""
+    path = program("busybox", "busybox-static")
+    if libraries(path)[0]:
+        raise kernel.BuildError(f"{path} wants libraries, which no guest has: "
+                                "apt-get install busybox-static")
+    return path
+
+
+def compile_static(to, *words):
+    kernel.quiet([*arch.gcc(), "-O2", "-static", "-o", to, *map(str, words), "-luring"],
+                 f"{os.path.basename(to)} (Debian: libc6-dev, liburing-dev)")
+
+
 def stripped(path):
     """A program's bytes, without what only a debugger reads."""
     with tempfile.NamedTemporaryFile() as out:
@@ -77,7 +92,7 @@ def applets():
     return kernel.quiet(["busybox", "--list"], "busybox").split()
 
 
-def entries(busybox, fio):
+def entries(shell, fio):
     """The archive, part by part. It is not compressed: unpacking would be
     emulated, loading it is not."""
     for name in ("bin", "dev", "etc", "mnt", "proc", "run", "sys", "tmp"):
@@ -86,7 +101,7 @@ def entries(busybox, fio):
     for name in applets():
         if name != "busybox":
             yield boot.cpio_entry(f"bin/{name}", 0o120777, b"busybox")
-    yield boot.cpio_entry("bin/busybox", 0o100755, Path(busybox).read_bytes())
+    yield boot.cpio_entry("bin/busybox", 0o100755, Path(shell).read_bytes())
     yield boot.cpio_entry("init", 0o100755, (HERE / "init").read_bytes())
     yield boot.cpio_entry("bin/mark", 0o120777, b"../init")
     for pair in (f"{fio}:/bin/fio", *linked(fio)):
@@ -94,9 +109,7 @@ def entries(busybox, fio):
         yield from boot.cpio_parents(name)
         yield boot.cpio_entry(name, 0o100755, stripped(path))
     with tempfile.TemporaryDirectory() as top:
-        kernel.quiet([*arch.gcc(), "-O2", "-static", "-o", f"{top}/plug_load",
-                      str(plug_load()[0]), "-luring"],
-                     "plug_load (Debian: liburing-dev)")
+        compile_static(f"{top}/plug_load", plug_load()[0])
         yield boot.cpio_entry("bin/plug_load", 0o100755, stripped(f"{top}/plug_load"))
     yield boot.cpio_entry("TRAILER!!!", 0)
 
@@ -104,19 +117,16 @@ def entries(busybox, fio):
 def initramfs():
     """Built if its inputs changed; returns its path."""
     path = Path(kernel.BUILD) / "guest/initramfs.cpio"
-    busybox, fio = program("busybox", "busybox-static"), program("fio", "fio")
-    if libraries(busybox)[0]:
-        raise kernel.BuildError(f"{busybox} wants libraries, which no guest has: "
-                                "apt-get install busybox-static")
+    programs = busybox(), program("fio", "fio")
     inputs = hashlib.sha256(b"".join(
         Path(name).read_bytes() for name in (
-            busybox, fio, HERE / "init", __file__, *plug_load()))).hexdigest()
+            *programs, HERE / "init", __file__, *plug_load()))).hexdigest()
     known, new = path.with_suffix(".inputs"), path.with_suffix(".new")
     with common.locked(str(path.with_name(".lock"))):
         if not path.exists() or boot.read_text(known) != inputs:
             known.unlink(missing_ok=True)
             with new.open("wb") as out:
-                out.writelines(entries(busybox, fio))
+                out.writelines(entries(*programs))
             new.rename(path)
             known.write_text(inputs, encoding="ascii")
     return str(path)

@@ -11,6 +11,7 @@ import json
 import os
 
 from lab.sim import ablate, opens, simconfigs, simreport, simrun
+from plugtools.core.system import matching
 from plugtools.report.records import ReportError, write_file
 from scripts import ROOT, common
 
@@ -73,12 +74,7 @@ def show(config):
 
 def number(low, high):
     """Type of an option that is a number."""
-    def convert(text):
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(
-                f"'{text}'; accepted: {low} to {high}")
-        return int(text)
-    return convert
+    return matching(r"\d+", f"{low} to {high}", int, low, high)
 
 
 def arguments(words):

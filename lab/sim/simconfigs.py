@@ -109,8 +109,8 @@ class Configuration:
     def line(self, group, seed, warm=True):
         """What plugsim reads. warm: with a first part as long as adaptive's;
         a fixed group needs none but for the queues to fill."""
-        words = {"name": self.index, "seed": seed, "group": group,
-                 **self.queues, **self.lengths(warm)}
+        words = {"seed": seed, "group": group, **self.queues,
+                 **self.lengths(warm)}
         return text(words) + " " + " then ".join(
             phase.text() for phase in self.phases)
 

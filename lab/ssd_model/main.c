@@ -4,6 +4,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/cpumask.h>
+#include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
@@ -19,11 +20,6 @@
 static const struct block_device_operations ssdm_fops = {
 	.owner	= THIS_MODULE,
 };
-
-static u64 ssdm_ns_sectors(const struct ssd_model_config *c)
-{
-	return c->size_mb << (20 - SECTOR_SHIFT);
-}
 
 static struct queue_limits ssdm_limits(const struct ssd_model_config *c)
 {
@@ -60,23 +56,12 @@ static int ssdm_add_disk(struct ssd_model_dev *dev, unsigned int index,
 	snprintf(disk->disk_name, sizeof(disk->disk_name), "%sn%u", dev->name,
 		 index + 1);
 	disk->fops = &ssdm_fops;
-	set_capacity(disk, ssdm_ns_sectors(c));
+	set_capacity(disk, c->size_mb << (20 - SECTOR_SHIFT));
 	err = add_disk(disk);
 	if (err)
 		put_disk(disk);
 	else
 		ns->disk = disk;
-	return err;
-}
-
-static int ssdm_add_disks(struct ssd_model_dev *dev,
-			  const struct ssd_model_config *c)
-{
-	unsigned int i;
-	int err = 0;
-
-	for (i = 0; i < dev->nr_ns && !err; i++)
-		err = ssdm_add_disk(dev, i, c);
 	return err;
 }
 
@@ -97,15 +82,6 @@ static void ssdm_del_disks(struct ssd_model_dev *dev)
 		if (dev->ns[i].disk)
 			put_disk(dev->ns[i].disk);
 	}
-}
-
-static void ssdm_free_ns(struct ssd_model_dev *dev)
-{
-	unsigned int i;
-
-	for (i = 0; i < dev->nr_ns; i++)
-		vfree(dev->ns[i].data);
-	kfree(dev->ns);
 }
 
 static int ssdm_alloc_tags(struct ssd_model_dev *dev,
@@ -151,19 +127,14 @@ static void ssdm_free(struct ssd_model_dev *dev)
 {
 	unsigned int i;
 
+	/* They have no commands any more, but may not be at rest. */
 	for (i = 0; i < dev->nr_irq_queues + dev->nr_poll_queues; i++)
-		ssd_model_queue_exit(&dev->queues[i]);
+		hrtimer_cancel(&dev->queues[i].timer);
 	ssd_model_media_exit(&dev->media);
-	ssdm_free_ns(dev);
+	for (i = 0; i < dev->nr_ns; i++)
+		vfree(dev->ns[i].data);
+	kfree(dev->ns);
 	kvfree(dev);
-}
-
-static void ssdm_init_queues(struct ssd_model_dev *dev, u64 seed)
-{
-	unsigned int i;
-
-	for (i = 0; i < dev->nr_irq_queues + dev->nr_poll_queues; i++)
-		ssd_model_queue_init(dev, i, seed);
 }
 
 /* Power on; returns the device or an ERR_PTR(). */
@@ -171,11 +142,13 @@ struct ssd_model_dev *ssd_model_dev_create(const char *name,
 					   const struct ssd_model_config *c)
 {
 	struct ssd_model_dev *dev = ssdm_alloc(name, c);
+	unsigned int i;
 	int err;
 
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
-	ssdm_init_queues(dev, c->seed);
+	for (i = 0; i < dev->nr_irq_queues + dev->nr_poll_queues; i++)
+		ssd_model_queue_init(dev, i, c->seed);
 	dev->doorbell_ns = ssd_model_scale(c->doorbell_ns, c->media.time_scale);
 	err = ssd_model_media_init(&dev->media, &c->media);
 	if (err)
@@ -183,7 +156,8 @@ struct ssd_model_dev *ssd_model_dev_create(const char *name,
 	err = ssdm_alloc_tags(dev, c);
 	if (err)
 		goto free;
-	err = ssdm_add_disks(dev, c);
+	for (i = 0; i < dev->nr_ns && !err; i++)
+		err = ssdm_add_disk(dev, i, c);
 	if (err)
 		goto del;
 	ssd_model_stats_create(dev);
@@ -200,7 +174,7 @@ free:
 /* Power off; commands in flight complete first. */
 void ssd_model_dev_destroy(struct ssd_model_dev *dev)
 {
-	ssd_model_stats_remove(dev);
+	debugfs_remove(dev->debugfs);
 	ssdm_del_disks(dev);
 	blk_mq_free_tag_set(&dev->set);
 	ssdm_free(dev);

@@ -469,9 +469,3 @@ void ssd_model_queue_init(struct ssd_model_dev *dev, unsigned int index,
 	hrtimer_setup(&q->timer, ssdm_interrupt, CLOCK_MONOTONIC,
 		      SSDM_TIMER_MODE);
 }
-
-/* Waits until a queue that has no commands any more is at rest. */
-void ssd_model_queue_exit(struct ssd_model_queue *q)
-{
-	hrtimer_cancel(&q->timer);
-}

@@ -156,11 +156,9 @@ void ssd_model_dev_destroy(struct ssd_model_dev *dev);
 extern const struct blk_mq_ops ssd_model_mq_ops;
 void ssd_model_queue_init(struct ssd_model_dev *dev, unsigned int index,
 			  u64 seed);
-void ssd_model_queue_exit(struct ssd_model_queue *q);
 
 /* stats.c */
 void ssd_model_stats_create(struct ssd_model_dev *dev);
-void ssd_model_stats_remove(struct ssd_model_dev *dev);
 void ssd_model_stats_init(void);
 void ssd_model_stats_exit(void);
 

@@ -85,11 +85,6 @@ void ssd_model_stats_create(struct ssd_model_dev *dev)
 			    &ssdm_stats_fops);
 }
 
-void ssd_model_stats_remove(struct ssd_model_dev *dev)
-{
-	debugfs_remove(dev->debugfs);
-}
-
 void ssd_model_stats_init(void)
 {
 	ssdm_debugfs = debugfs_create_dir("ssd_model", NULL);

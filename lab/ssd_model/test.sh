@@ -6,8 +6,6 @@
 # Runs as root, in a guest. With EXACT_TIME=1 a ns is an instruction, and times
 # are checked, too.
 
-# shellcheck disable=SC2317 # functions are called by the names given to check
-
 MODULES=${1:-${MODULES:-/modules}}
 DEVICE=/sys/module/ssd_model/parameters/device
 STATS=/sys/kernel/debug/ssd_model/t/stats
@@ -86,18 +84,11 @@ near()
 	return 1
 }
 
-# data OPTION WORD...: what was written is read back
+# data [OPTION...]: what was written is read back
 data()
 {
-	option=$1
-	shift
-	up backing=1 "$@" || return
-	# shellcheck disable=SC2086 # an option, or none
-	load -r write -a rand-once $option /dev/tn* &&
-		load -r verify -a rand-once $option /dev/tn*
-	rc=$?
-	down
-	return "$rc"
+	load -r write -a rand-once "$@" /dev/tn* &&
+		load -r verify -a rand-once "$@" /dev/tn*
 }
 
 doorbells()
@@ -190,9 +181,7 @@ commits()
 		echo "# no mq-deadline"
 		return 0
 	}
-	load -r write -a rand-once -s 32 -c 32 -d 64 /dev/tn1 &&
-		load -r verify -a rand-once -s 32 -c 32 -d 64 /dev/tn1 &&
-		[ "$(stat commit_rqs)" -gt 0 ]
+	data -s 32 -c 32 -d 64 && [ "$(stat commit_rqs)" -gt 0 ]
 }
 
 slow_media()
@@ -309,20 +298,18 @@ reset_in_flight()
 
 reset()
 {
-	up || return
 	load -n 320 /dev/tn1
 	[ "$(stat commands)" -gt 0 ] && echo x >"$STATS" &&
 		[ "$(stat commands)" -eq 0 ] && [ "$(stat inflight)" -eq 0 ]
-	rc=$?
-	down
-	return "$rc"
 }
 
 insmod "$MODULES/ssd_model.ko" || exit 1
-check "data, interrupts" data ""
-check "data, polled" data -P poll_queues=1
-check "data, two namespaces" data "" namespaces=2 read_latency=uniform:0-9000
-check "data, several queues" data "" queues=4 write_latency=uniform:0-9000
+check "data, interrupts" with data backing=1 --
+check "data, polled" with data backing=1 poll_queues=1 -- -P
+check "data, two namespaces" with data backing=1 namespaces=2 \
+	read_latency=uniform:0-9000 --
+check "data, several queues" with data backing=1 queues=4 \
+	write_latency=uniform:0-9000 --
 check "data, few tags, commits" with commits depth=4 backing=1 --
 check "one doorbell per 32 commands" with doorbells --
 check "fixed latency" with latency read_latency=fixed:50000 -- 50000 0
@@ -349,7 +336,7 @@ check "removal with a file open" open_file
 check "polls" with polls poll_queues=1 read_latency=fixed:50000 --
 check "nobody polls" with nobody_polls poll_queues=1 \
 	read_latency=fixed:1000000000 --
-check "statistics are reset" reset
+check "statistics are reset" with reset --
 check "statistics are reset, commands in flight" with reset_in_flight \
 	read_latency=fixed:1000000000 --
 if [ "${EXACT_TIME:-0}" -eq 1 ]; then

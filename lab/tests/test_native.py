@@ -80,21 +80,6 @@ def made():
     return native.records(rounds(1, 6), plan, "x")
 
 
-@pytest.mark.parametrize("change, says", [
-    ({}, None), ({"ci_low": 2}, "its ratio is outside its interval"),
-    ({"ns_per_io": 0}, "it has measured nothing"),
-    ({"rounds": 0}, "it has measured nothing")])
-def test_flaws(change, says):
-    assert native.flaw({**made()[1], **change}) == says
-
-
-@pytest.mark.parametrize("name", native.FIELDS)
-def test_what_is_lacking(name):
-    one = made()[1]
-    del one[name]
-    assert native.flaw(one) == f"lacks {name}"
-
-
 def test_table():
     """ns of the reference, ratios of others; noise is not passed over."""
     found = made()
@@ -351,26 +336,3 @@ def test_a_kernel_that_says_nothing(ask, monkeypatch):
     monkeypatch.setattr(native_uml, "ANSWER_SECONDS", 0.2)
     with pytest.raises(lab.LabError, match="no answer within 0.2 s"):
         ask("sleep 9")
-
-
-@pytest.mark.parametrize("path, linked, says", [
-    (None, ([], []), "busybox is missing: apt-get install busybox-static"),
-    ("/bin/busybox", (["/lib/libc.so.6"], []), "/bin/busybox is not static: apt"),
-    ("/bin/busybox", ([], []), None)])
-def test_a_busybox_that_no_kernel_can_start(monkeypatch, path, linked, says):
-    monkeypatch.setattr(native_uml.shutil, "which", lambda name: path)
-    monkeypatch.setattr(native_uml.guest, "libraries", lambda name: linked)
-    if says:
-        with pytest.raises(lab.LabError, match=says):
-            native_uml.static_busybox()
-    else:
-        assert native_uml.static_busybox() == path
-
-
-def test_a_static_library_that_is_missing_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(native_uml, "ROOT", str(tmp_path))
-    monkeypatch.setattr(native_uml, "static_busybox", lambda: os.devnull)
-    monkeypatch.setattr(kernel, "quiet", mock.Mock(
-        side_effect=kernel.BuildError("cannot find -luring")))
-    with pytest.raises(lab.LabError, match="install libc6-dev liburing-dev"):
-        native_uml.make_root()

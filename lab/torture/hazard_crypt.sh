@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: files with a key each are encrypted by the block layer, while
 # there are fewer keyslots than files, so that writers wait for a slot with
@@ -11,9 +10,7 @@
 # did crypt_passes	passes of fio, over all files
 # did crypt_mb_verified	MiB written through the plug and read back
 
-# shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
-# shellcheck source=stacks.sh
 . "${0%/*}/stacks.sh"
 
 FILES=4

@@ -51,8 +51,7 @@ def compile_program(sources, name, *options):
     """A static program of our own, for /bin."""
     path = ROOT / "bin" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    kernel.quiet([*arch.gcc(), "-O2", "-Wall", "-static", *options, "-o",
-                  str(path), *map(str, sources), "-luring", "-lpthread"], name)
+    guest.compile_static(path, "-Wall", *options, *sources)
     kernel.quiet([arch.CROSS + "strip", str(path)], f"strip {name}")
 
 

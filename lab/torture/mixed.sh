@@ -1,23 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: a stack of block devices, loads on it that verify what they
 # wrote, and disturbers. The seed picks all of them, and all they do.
 #
 # mixed.sh SEED SECONDS [STACK]
 
-# shellcheck disable=SC2317 # functions are called by the names given to others
-
-# shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/plug_stats_lib.sh
-. "${0%/*}/plug_stats_lib.sh"
-# shellcheck source=stacks.sh
 . "${0%/*}/stacks.sh"
-# shellcheck source=loads.sh
 . "${0%/*}/loads.sh"
-# shellcheck source=disturb.sh
 . "${0%/*}/disturb.sh"
 
 # Attributes that a disturber may change; a disk that outlives this round gets

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: what else decides when an I/O is sent out, beside each mode in
 # turn. What was written is read back.
@@ -14,15 +13,10 @@
 # did suspends_to_idle		under load
 
 # shellcheck disable=SC2034 # TRAITS, QUEUES, KIND...: for who is sourced
-# shellcheck disable=SC2317 # functions are called by the names given to others
 
-# shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
-# shellcheck source=stacks.sh
 . "${0%/*}/stacks.sh"
-# shellcheck source=loads.sh
 . "${0%/*}/loads.sh"
-# shellcheck source=disturb.sh
 . "${0%/*}/disturb.sh"
 
 RATE=400	# I/Os a second, that a slow guest can exceed

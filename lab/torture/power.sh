@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: what a power failure leaves at any time is a file system that
 # recovers, with all that had been synced, under each mode.
@@ -17,11 +16,7 @@
 # BREAK=write, data, corrupt or flush makes power_log do wrong, which must be
 # found.
 
-# shellcheck disable=SC2317 # functions are called by the names given to others
-
-# shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
-# shellcheck source=stacks.sh
 . "${0%/*}/stacks.sh"
 
 MIB=2048		# sectors

@@ -8,7 +8,8 @@ it is known to be in a line of such a function that the series has left alone.
 """
 import dataclasses
 import re
-import subprocess
+
+from scripts.kernel import git
 
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
 TITLE = re.compile(r"BUG: KCSAN: (?:data-race|assert: race) in "
@@ -150,11 +151,6 @@ def without_known(console):
 
 # --- which functions are the series' ---------------------------------------
 
-def git(tree, *args):
-    return subprocess.run(["git", "-C", tree, *args], check=True, text=True,
-                          errors="replace", stdout=subprocess.PIPE).stdout
-
-
 def functions(text):
     """[(name, first line, last line)] of a C file, counted from 1."""
     found, head, begin = [], None, 0
@@ -181,19 +177,19 @@ def changed_lines(diff):
 def series_functions(tree, base="base", series="series"):
     """Ours, from the commits of the kernel tree."""
     new, changed = set(), set()
-    listing = git(tree, "diff", "--name-status", "--no-renames", base, series,
-                  "--", "*.c", "*.h")
+    listing = git("diff", "--name-status", "--no-renames", base, series, "--",
+                  "*.c", "*.h", tree=tree)
     for line in listing.splitlines():
         status, name = line.split("\t")
         if status == "D" or name.startswith(
                 ("tools/", "lib/tests/", "block/tests/")):
             continue
-        spans = functions(git(tree, "show", f"{series}:{name}"))
+        spans = functions(git("show", f"{series}:{name}", tree=tree))
         if status == "A":
             new.update(span[0] for span in spans)
             continue
-        touched = changed_lines(git(tree, "diff", "-U0", base, series, "--",
-                                    name))
+        touched = changed_lines(git("diff", "-U0", base, series, "--", name,
+                                    tree=tree))
         changed.update(span[0] for span in spans
                        if any(span[1] <= n <= span[2] for n in touched))
     return Ours(frozenset(new), frozenset(changed))

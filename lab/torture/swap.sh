@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: memory that is short comes back from swap as it went, under each
 # mode and while modes flip.
@@ -10,11 +9,7 @@
 # swap_load has more memory than its cgroup may hold, so that reclaim writes to
 # the NVMe disk, then to a null_blk disk, with tasks in the middle of anything.
 
-# shellcheck disable=SC2317 # functions are called by the names given to others
-
-# shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
-# shellcheck source=stacks.sh
 . "${0%/*}/stacks.sh"
 
 MIB=64			# that swap_load has

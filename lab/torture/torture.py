@@ -21,6 +21,7 @@ from pathlib import Path
 
 from lab.qemu import boot, guest
 from lab.torture import kit, races
+from plugtools.core import system
 from scripts import common, kernel
 from scripts.checks import tap
 from scripts.kbuild import arch
@@ -58,15 +59,6 @@ DISK_MB = 256
 
 class Refused(Exception):
     """What the caller asked for cannot be; the message says what can."""
-
-
-def parse_time(text):
-    """Seconds of 90, 90s, 30m or 2h."""
-    match = re.fullmatch(r"(\d+)([smh]?)", text.strip())
-    if not match or not int(match[1]):
-        raise Refused(f"time '{text}' is not a number above 0 with s, m or h "
-                      "(90s, 10m)")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def parts(kind):
@@ -316,7 +308,7 @@ class Lane:
             timeout=self.slice * max(WEIGHTS.values()) + PATIENCE,
             smp=chance.choice((2, 2, 3, 4)), mem=2560,
             accel=os.environ.get("ACCEL") or "tcg",
-            tcg_thread=self.args.threads,
+            tcg_thread=THREADS,
             disks=tuple(f"file:{self.out()}/nvme{n}.img:{DISK_MB}m"
                         for n in range(3)),
             devices=disk_arguments(self.out()),
@@ -495,13 +487,15 @@ def words(text):
 
 
 def parser():
+    number = system.matching(r"\d{0,9}", "0 to 999999999", str)
     made = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0],
+        prog="torture", description=__doc__.partition("\n\n")[0],
         epilog="Exit: 0 nothing found, 1 something found, 2 usage.")
     add = made.add_argument
-    add("--time", default="10m",
+    add("--time", default="10m", dest="seconds", type=system.matching(
+        r"\d+[smh]?", "a number above 0 with s, m or h (90s, 10m)", system.seconds, 1),
         help="of all, after the builds; rounds under way are finished [10m]")
-    add("--seed", default="", help="of all chance [the clock's]")
+    add("--seed", default="", type=number, help="of all chance [the clock's]")
     add("--kernels", default="",
         help=f"of {', '.join(ALL_KERNELS)} [{','.join(KERNELS)}]")
     add("--kinds", default="",
@@ -510,11 +504,9 @@ def parser():
     add("--modes", default="",
         help=f"of {', '.join(MODES)}: the only ones that mixed and neighbours "
              "set [all]")
-    add("--round", default="",
+    add("--round", default="", type=number,
         help="repeat one round: its own seed; with one kind and kernel, and "
              "--time as the round's seconds")
-    add("--threads", choices=("single", "multi"), default=THREADS,
-        help=f"of QEMU's emulation [{THREADS}]")
     add("--sabotage", choices=SABOTAGES, default="",
         help="do what must be found, to see that it is")
     add("--out", default=kit.OUT, type=os.path.abspath,
@@ -531,22 +523,15 @@ def check_words(what, given, known):
             raise Refused(f"{what} '{word}' is none of {', '.join(known)}")
 
 
-def number(name, value, otherwise):
-    if value and not re.fullmatch(r"\d{1,9}", value):
-        raise Refused(f"--{name} '{value}' is no number from 0 to 999999999")
-    return int(value) if value else otherwise
-
-
 def parse_args(argv):
     """Refuses what cannot be before anything is built."""
     args = parser().parse_args(argv)
-    args.seconds = parse_time(args.time)
     args.kernels = words(args.kernels) or list(KERNELS)
     if args.tap:
         args.seconds, args.kernels = TAP_SECONDS, ["patched"]
         args.seed = args.seed or "1"
-    args.seed = number("seed", args.seed, int(time.time()) % 1000000)
-    args.round = number("round", args.round, None)
+    args.seed = int(args.seed or time.time() % 1000000)
+    args.round = int(args.round) if args.round else None
     args.modes = words(args.modes)
     check_words("mode", args.modes, MODES)
     check_words("kernel", args.kernels, ALL_KERNELS)
@@ -566,8 +551,7 @@ def main(argv=None):
         args, wanted = parse_args(argv)
         lanes = torture(args, wanted)
     except Refused as error:
-        print(f"torture: {error}", file=sys.stderr)
-        return 2
+        parser().error(error)
     except guest.ERRORS as error:
         print(f"torture: {error}", file=sys.stderr)
         return 1

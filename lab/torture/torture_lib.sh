@@ -18,15 +18,10 @@
 # In the guest /torture stands for the selftests' directory: their libraries are
 # beside this one, and /kselftest/ktap_helpers.sh is where these look for it.
 
-# shellcheck source=../../tools/testing/selftests/block-plug/lib.sh
 . "${0%/*}/lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/nvme_lib.sh
 . "${0%/*}/nvme_lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/load_lib.sh
-. "${0%/*}/load_lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/trace_lib.sh
 . "${0%/*}/trace_lib.sh"
-# shellcheck source=../../tools/testing/selftests/block-plug/policy_lib.sh
+. "${0%/*}/plug_stats_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
 # --- what is told to the host ----------------------------------------------

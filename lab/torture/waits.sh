@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: no request sits in a plug longer than its submitter runs.
 #
@@ -18,9 +17,6 @@
 # did hog_mean_us_MODE	the mean one
 # did copies_us_MODE	how long a read was held that came before copies
 
-# shellcheck disable=SC2317 # functions are called by the names given to others
-
-# shellcheck source=torture_lib.sh
 . "${0%/*}/torture_lib.sh"
 
 DISK=bpwait

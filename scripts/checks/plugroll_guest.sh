@@ -5,8 +5,6 @@
 #
 # plugroll_guest.sh load|paths
 
-# shellcheck disable=SC2317 # functions are called by the names given to check
-
 set -u
 
 DISK=nvme0n1

@@ -4,8 +4,6 @@
 # if WANTED, passed or failed, is what blktests' check says of it, and if it puts back
 # all that it sets.
 
-# shellcheck disable=SC2317 # a function is called by the name given to check
-
 # shellcheck source-path=SCRIPTDIR source=../../lab/qemu/tap.sh
 . "${0%/*}/tap.sh"
 

@@ -43,16 +43,6 @@ __attribute__((format(printf, 1, 2))) static bool refuse(const char *text, ...)
 	return false;
 }
 
-static bool set_name(char *name, const char *value)
-{
-	/* It will be part of JSON. */
-	if (strlen(value) >= MAX_NAME || strpbrk(value, "\"\\"))
-		return refuse("name=%s; accepted: up to %d letters, no quote",
-			      value, MAX_NAME - 1);
-	strcpy(name, value);
-	return true;
-}
-
 /* Where a line's next word belongs. */
 struct place {
 	struct config *config;
@@ -67,8 +57,6 @@ static bool set_word(const struct place *at, const char *key,
 	const struct ssd_model_word *word = NULL;
 	int of;
 
-	if (!strcmp(key, "name"))
-		return set_name(at->config->name, value);
 	for (of = 0; of < TABLES && !word; of++)
 		word = ssd_model_word_find(words[of], key);
 	if (!word)
@@ -178,7 +166,6 @@ void config_help(void)
 {
 	make_words();
 	puts("Words of a run, with what they are if not given:");
-	puts("  name          what to call it (nothing)");
 	help_words(words[RUN]);
 	puts("Words of a phase; after the word \"then\" the next one begins,");
 	puts("which is as the one before it but for the words that follow:");

@@ -13,7 +13,6 @@ enum {
 	MAX_STREAMS	= 8,
 	MAX_HCTXS	= 64,
 	MAX_TASKS	= 4,
-	MAX_NAME	= 64,
 };
 
 enum completion {
@@ -42,7 +41,6 @@ struct phase {
 };
 
 struct config {
-	char name[MAX_NAME];
 #define RUN(name, ...)		u64 name
 #define PHASE(name, ...)
 #define LOAD(name, ...)

@@ -34,8 +34,8 @@ static void print_phase(const struct phase_outcome *one)
 static void print_result(const struct config *config,
 			 const struct result *result)
 {
-	printf("{\"name\": \"%s\", \"group\": %llu, \"seed\": %llu, ",
-	       config->name, (unsigned long long)config->group,
+	printf("{\"group\": %llu, \"seed\": %llu, ",
+	       (unsigned long long)config->group,
 	       (unsigned long long)config->seed);
 	printf("\"final_group\": %.2f, \"changes\": %llu, \"phases\": [",
 	       result->group, (unsigned long long)result->changes);

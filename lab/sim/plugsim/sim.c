@@ -662,28 +662,30 @@ static u64 next_completion(const struct task *task)
 	return task->unseen ? task->irq_end : ready;
 }
 
-/* The next command joins a batch: what that takes the CPU. */
-static u64 batch_add(const struct sim *sim, struct task *task,
-		     struct batch *batch)
+/* What is ready by then, up to a batch: what that takes the CPU. */
+static u64 take_ready(const struct sim *sim, struct task *task, u64 at,
+		      struct batch *batch)
 {
-	struct io *io = &batch->ios[batch->nr++];
+	u64 took = 0;
 
-	due_pop(task, io);
-	batch->nr_ios += io->ios;
-	return sim->phase->reap + (io->ios - 1) * sim->phase->reap_join;
+	batch->nr = 0;
+	batch->nr_ios = 0;
+	while (batch->nr < BATCH && task->nr_due && task->due[0].ready <= at) {
+		struct io *io = &batch->ios[batch->nr++];
+
+		due_pop(task, io);
+		batch->nr_ios += io->ios;
+		took += sim->phase->reap +
+			(io->ios - 1) * sim->phase->reap_join;
+	}
+	return took;
 }
 
 static void poll(struct sim *sim, struct task *task)
 {
-	u64 took = 0;
 	struct batch batch;
 
-	batch.nr = 0;
-	batch.nr_ios = 0;
-	while (batch.nr < BATCH && task->nr_due &&
-	       task->due[0].ready <= task->now)
-		took += batch_add(sim, task, &batch);
-	task->now += took;
+	task->now += take_ready(sim, task, task->now, &batch);
 	seen(task, batch.nr_ios);
 	complete(sim, task, &batch, task->now);
 }
@@ -691,13 +693,9 @@ static void poll(struct sim *sim, struct task *task)
 /* Whatever is ready when the interrupt is taken shares it. */
 static void interrupt(struct sim *sim, struct task *task, u64 at)
 {
-	u64 end = at + sim->phase->irq;
 	struct batch batch;
+	u64 end = at + sim->phase->irq + take_ready(sim, task, at, &batch);
 
-	batch.nr = 0;
-	batch.nr_ios = 0;
-	while (batch.nr < BATCH && task->nr_due && task->due[0].ready <= at)
-		end += batch_add(sim, task, &batch);
 	task->irq_end = end;
 	if (sim->phase->irq_core == IRQ_OWN) {
 		task->now += end - at;

@@ -1,11 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: what "adaptive" has learnt is forgotten when that mode is set
 # again and when the hardware queues are mapped anew, and not for anything less.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 
@@ -39,11 +37,10 @@ remembers()
 	local disk="$1" before
 
 	learn "$disk" || return
-	before=$(cat "$DEBUGFS/block/$disk"/hctx*/plug_adaptive)
+	before=$(state_of "$disk")
 	shift
 	"$@" || return
-	expect_text plug_adaptive \
-		"$(cat "$DEBUGFS/block/$disk"/hctx*/plug_adaptive)" "$before"
+	expect_text plug_adaptive "$(state_of "$disk")" "$before"
 }
 
 away_and_back()

@@ -1,12 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: debugfs pins the group size of "adaptive", and refuses what is no
 # size; plugs then send out groups of exactly that size, but for what is large. A
 # full group waits for the next request that joins none.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/groups_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
 

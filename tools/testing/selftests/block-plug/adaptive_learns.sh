@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: under "adaptive" a hardware queue takes samples of what its plugs
 # send out, tries other group sizes, parks, and says so in debugfs and in the
@@ -8,14 +7,8 @@
 #
 # Which size it finds is no matter here: that depends on the machine.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/nvme_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
-
-files_of()
-{
-	cat "$DEBUGFS/block/$1"/hctx*/plug_adaptive
-}
 
 # --- what it shows ----------------------------------------------------------
 
@@ -159,10 +152,10 @@ learns_nothing()
 {
 	local before
 
-	before=$(files_of "$1")
+	before=$(state_of "$1")
 	sampled batches "$@" || return
 	expect_text "samples" "$(samples nr | wc -l)" 0
-	expect_text "plug_adaptive" "$(files_of "$1")" "$before"
+	expect_text "plug_adaptive" "$(state_of "$1")" "$before"
 }
 
 # new_disk [ATTRIBUTE=VALUE...]: bp3, on "adaptive", which has learnt nothing
@@ -172,7 +165,7 @@ new_disk()
 	null_create bp3 submit_queues=1 "$@" &&
 	set_mode bp3 adaptive || return 1
 	expect_text "samples of a new disk" \
-		"$(files_of bp3 | grep -c '^sample_.* [^0]')" 0
+		"$(state_of bp3 | grep -c '^sample_.* [^0]')" 0
 }
 
 idle()

@@ -3,7 +3,6 @@
 #
 # What the tests of what "adaptive" learns share.
 
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
@@ -29,6 +28,12 @@ hctx_of()
 			return
 		fi
 	done
+}
+
+# state_of DISK: of all its hardware queues
+state_of()
+{
+	cat "$DEBUGFS/block/$1"/hctx*/plug_adaptive
 }
 
 watch()

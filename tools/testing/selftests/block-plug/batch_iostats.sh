@@ -1,13 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: I/O that completes in a batch is in the statistics of the disk,
 # all of it and once: reads and writes, for which a batch changes its kind.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/load_lib.sh"
 
 N=1600
 
@@ -21,7 +18,7 @@ gained()
 # counts MIN MAX [ARG...]: so many writes, the rest reads. One poll finds 32.
 counts()
 {
-	local reads writes min=$1 max=$2
+	local reads writes min="$1" max="$2"
 
 	shift 2
 	cp /sys/block/bp0/stat "$TMP/before" &&
@@ -29,11 +26,10 @@ counts()
 	reads=$(gained 1)
 	writes=$(gained 5)
 	expect_count "writes" "$writes" "$min" "$max"
-	expect_count "I/Os" $((reads + writes)) $N $N
-	expect_count "sectors read" "$(gained 3)" $((8 * reads)) $((8 * reads))
-	expect_count "sectors written" "$(gained 7)" \
-		$((8 * writes)) $((8 * writes))
-	expect_count "in flight" "$(stat_field bp0 9)" 0 0
+	expect_count "I/Os" $((reads + writes)) $N
+	expect_count "sectors read" "$(gained 3)" $((8 * reads))
+	expect_count "sectors written" "$(gained 7)" $((8 * writes))
+	expect_count "in flight" "$(stat_field bp0 9)" 0
 }
 
 require root plug_load null_blk

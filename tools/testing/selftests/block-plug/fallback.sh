@@ -1,14 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: a disk with an I/O scheduler, with a driver whose queue_rq() may
 # sleep, or with one that has no queue_rqs(), holds and merges as for "always"
 # in every mode, and says so; it goes back to its mode when the scheduler is
 # gone.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 . "${0%/*}/policy_lib.sh"
 

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: requests of a disk without a scheduler are issued in groups,
 # although the plug held one of a disk with a scheduler before its last flush.
@@ -8,8 +7,6 @@
 # Reproducer: what a plug had learnt of its requests outlived its flush: one bio
 # for a disk with a scheduler, or for another disk, marked all that followed.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # groups FIRST SCHEDULER DISK LEAST [MOST]: calls of queue_rqs() for one I/O of
@@ -20,7 +17,7 @@ groups()
 	measure "$3" submit "$1:0:4k" "$3:64k:4k*319+64k"
 	set_attr "/sys/block/$1/queue/scheduler" none
 	expect_count "calls of queue_rqs() for 319 requests" \
-		"$HELD_GROUPS" "$4" "${5:-$4}"
+		"$HELD_GROUPS" "$4" "${5-}"
 }
 
 require root profiler submit_list null_blk deadline nvme_if_any

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: a plug is flushed when its newest request has reached 128 KiB,
 # wherever its oldest one stands.
@@ -8,8 +7,6 @@
 # Reproducer: since the plug's list is first in, first out, the size test looked
 # at the oldest request, and large requests behind a small one were held.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # groups WHAT NUMBER RUN...: of 32 I/Os, which lie too far from each other to

@@ -4,19 +4,13 @@
 # What the tests of the groups that a mode sends out share.
 
 . "${0%/*}/policy_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # expect_io I/Os REQUESTS GROUPS LOOKUPS: what measure() saw
 expect_io()
 {
-	if [ "$2" -eq "$1" ]; then
-		expect_count "requests for $1 I/Os" "$REQUESTS" "$1" "$1"
-	else
-		expect_batches "requests for $1 I/Os" "$REQUESTS" "$2"
-	fi
-	expect_count "I/Os merged" "$MERGES" \
-		$(($1 - REQUESTS)) $(($1 - REQUESTS))
+	expect_requests "for $1 I/Os" "$REQUESTS" "$1" "$2"
+	expect_count "I/Os merged" "$MERGES" $(($1 - REQUESTS))
 	expect_batches "calls of queue_rqs() for $REQUESTS requests" \
 		"$HELD_GROUPS" "$3"
 	expect_lookups "$1" $(($4 ? $4 - 3 : 0)) "$4"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: when the mode changes while a plug holds requests, these leave in
 # the order in which they were submitted, and the new mode is for those that
@@ -10,9 +9,7 @@
 # that each run meets the change at the same place: after 12 of 32 requests.
 # Changes that come from another CPU, at any instruction, are tried as well.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/nvme_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
@@ -30,8 +27,7 @@ expect_order()
 	expect_text "request out of order" "$(awk '
 		NR > 1 && $1 <= last { print $1 " after " last; exit }
 		{ last = $1 }' "$TMP/sectors")" ""
-	expect_count "requests in the trace" "$(wc -l <"$TMP/sectors")" \
-		"$2" "$2"
+	expect_count "requests in the trace" "$(wc -l <"$TMP/sectors")" "$2"
 }
 
 # switched FROM TO GROUP...: the sizes of the groups that are sent out, oldest

@@ -1,12 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: queue/plug_policy shows the modes, takes each of their names, and
 # refuses anything else without a change. A disk without requests, and so
 # without a plug to hold them in, has no such file.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/policy_lib.sh"
 
 DISK=bp0
@@ -16,7 +14,7 @@ shows_modes()
 	local word
 
 	expect_count "bracketed modes in '$(cat "$KNOB")'" \
-		"$(tr ' ' '\n' <"$KNOB" | grep -c '^\[.*\]$')" 1 1
+		"$(tr ' ' '\n' <"$KNOB" | grep -c '^\[.*\]$')" 1
 	for word in always never seq-small adaptive; do
 		modes_of $DISK | grep -qw -e "$word" ||
 			failed "expected '$word' in '$(cat "$KNOB")'"

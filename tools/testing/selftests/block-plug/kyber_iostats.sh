@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: kyber sees the same total latency, whether the disk keeps I/O
 # statistics or not.
@@ -8,9 +7,7 @@
 # Reproducer: the time from which it is counted was taken for the statistics
 # only. Without them, it was that of some earlier I/O, or of the boot.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
 # kyber's last bucket takes all from 1.75 times the target on: 8/4.

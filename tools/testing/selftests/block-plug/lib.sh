@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# What the tests share: a test sources this file, names what it needs (require),
-# plans its cases (plan), checks them one by one (check), and finishes (finish).
-# Whatever it changed on the way is put back when it exits, however it exits.
+# What the tests share: a test sources the libraries that it uses, names what it
+# needs (require), plans its cases (plan), checks them one by one (check), and
+# finishes (finish). Whatever it changed on the way is put back when it exits,
+# however it exits.
 #
-# What not all of them need is in files of its own. A test sources those that it
-# uses, after this one; each sources those that it is built on. Which of
-# them there are depends on which patches the tree has.
+# Each library sources those that it is built on, and all of them this one. Which
+# of them there are depends on which patches the tree has.
 #
-# disk_lib.sh		any disk's settings and statistics, loop devices
+# disk_lib.sh		any disk's settings, statistics, I/O; loop devices
 # null_blk_lib.sh	disks made for the test
 # nvme_lib.sh		NVMe disks, in BLOCK_PLUG_DEVS
-# load_lib.sh		I/O, by plug_load and fio
 # trace_lib.sh		how often a function was called, trace events
 # measure_lib.sh	all that is counted of a load, and what to expect
 # plug_stats_lib.sh	debugfs: plug_stats
@@ -28,7 +27,8 @@ PATH=$DIR:$PATH
 
 DEBUGFS=/sys/kernel/debug
 
-TMP=$(mktemp -d "${TMPDIR:-/tmp}/block-plug.XXXXXX")
+# Whoever is the first to source this makes it.
+[ -e "${TMP-}/at_exit" ] || TMP=$(mktemp -d "${TMPDIR:-/tmp}/block-plug.XXXXXX")
 : >"$TMP/saved"
 : >"$TMP/at_exit"
 MISSING=
@@ -110,17 +110,16 @@ expect_text()
 	[ "$2" = "$3" ] || failed "$1: expected '$3', saw '$2'"
 }
 
-# expect_count WHAT SEEN LEAST MOST: with a number in BLOCK_PLUG_COUNTS it
-# says what it saw
+# expect_count WHAT SEEN LEAST [MOST]: exactly so many, if there is no most; with
+# a number in BLOCK_PLUG_COUNTS it says what it saw
 expect_count()
 {
-	[ -z "${BLOCK_PLUG_COUNTS-}" ] || note "count $2 of $3 to $4: $1"
-	if [ "$2" -lt "$3" ] || [ "$2" -gt "$4" ]; then
-		if [ "$3" -eq "$4" ]; then
-			failed "$1: expected $3, saw $2"
-		else
-			failed "$1: expected $3 to $4, saw $2"
-		fi
+	local most="${4:-$3}"
+
+	[ -z "${BLOCK_PLUG_COUNTS-}" ] || note "count $2 of $3 to $most: $1"
+	if [ "$2" -lt "$3" ] || [ "$2" -gt "$most" ]; then
+		[ "$3" -eq "$most" ] || most="$3 to $most"
+		failed "$1: expected $most, saw $2"
 	fi
 }
 

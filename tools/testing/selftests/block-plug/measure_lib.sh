@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
+# shellcheck disable=SC2034 # what is set here is for who measures
 #
 # What is counted of a load, and what to expect of it.
 
@@ -37,13 +38,9 @@ measure()
 	! is_nvme "$disk" || DOORBELLS=$(($(doorbells_of "$disk") - DOORBELLS))
 	LOOKUPS=
 	! has_profiler || LOOKUPS=$(profile_hits blk_attempt_plug_merge)
-	# shellcheck disable=SC2034 # likewise
 	TAG_BATCHES=$(profile_hits blk_mq_get_tags)
-	# shellcheck disable=SC2034 # likewise
 	TAG_SINGLES=$(profile_hits blk_mq_get_tag)
-	# shellcheck disable=SC2034 # for who measures
 	TAGS=$(profile_hits blk_mq_put_tag)
-	# shellcheck disable=SC2034 # likewise
 	HELD_GROUPS=$(profile_hits "${driver}_queue_rqs")
 	return $rc
 }
@@ -55,6 +52,16 @@ measure()
 expect_batches()
 {
 	expect_count "$1" "$2" "$3" $(($3 ? $3 + 3 : 0))
+}
+
+# expect_requests WHAT SEEN I/Os IDEAL: where nothing merges, the count is exact
+expect_requests()
+{
+	if [ "$4" -eq "$3" ]; then
+		expect_count "requests $1" "$2" "$3"
+	else
+		expect_batches "requests $1" "$2" "$4"
+	fi
 }
 
 # expect_lookups I/Os LEAST MOST
@@ -88,7 +95,6 @@ expect_counts()
 # bp0 like this, and what is counted of a command, as expect_counts() has it;
 # both may use N
 
-# shellcheck disable=SC2034 # for who measures
 N=50
 
 row()

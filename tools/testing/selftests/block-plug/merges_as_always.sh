@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: from the first plug on, "adaptive", whatever the size of its
 # groups, and "seq-small" make every merge that "always" makes, of discards as
@@ -14,9 +13,7 @@
 # one's requests pushed out those of the other; and where a plug's 32 I/Os became
 # two requests, of 31 I/Os and of one, these were sent out one by one.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/nvme_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
 PIN="taskset 1"
@@ -47,8 +44,7 @@ merges()
 	for how in adaptive seq-small 1 2 3 4 7 8 15 16 31; do
 		set_fresh "$disk" $how || return
 		requests_for "$disk" "$@"
-		expect_count "requests in $how" "$REQUESTS" "$expected" \
-			"$expected"
+		expect_count "requests in $how" "$REQUESTS" "$expected"
 	done
 }
 
@@ -57,7 +53,7 @@ in_the_first_plug()
 {
 	null_create bp4 submit_queues=1 && set_mode bp4 "$1" || return 1
 	requests_for bp4 124k:4k*32-4k
-	expect_count "requests" "$REQUESTS" 1 1
+	expect_count "requests" "$REQUESTS" 1
 	null_remove bp4
 }
 
@@ -70,19 +66,10 @@ of_two()
 		set_fresh bp0 $how && set_fresh bp2 $how || return
 		requests=$(requests_of bp2)
 		requests_for bp0 0:4k*8,bp2:0:4k*8
-		expect_count "requests in $how" "$REQUESTS" 1 1
+		expect_count "requests in $how" "$REQUESTS" 1
 		expect_count "requests of the other" \
-			$(($(requests_of bp2) - requests)) 1 1
+			$(($(requests_of bp2) - requests)) 1
 	done
-}
-
-# A row of the table.
-one()
-{
-	local what="$1"
-
-	shift
-	check "$what" merges "$@"
 }
 
 need_discards()
@@ -113,41 +100,41 @@ must set_attr /sys/block/bp3/queue/max_sectors_kb 124
 
 check "adaptive: the first plug merges downwards" in_the_first_plug adaptive
 check "seq-small: the first plug merges downwards" in_the_first_plug seq-small
-one "up"                       bp0 bp1  1  "$UP"
-one "down"                     bp0 bp1  1 "$DOWN"
-one "up and down"              bp0 bp1  1 1m:4k*16,1020k:4k*16-4k
-one "up, 31 to a request"      bp2 bp3  2  "$UP"
-one "down, 31 to a request"    bp2 bp3  2 "$DOWN"
-one "several streams, one after the other" \
-			       bp0 bp1  4 0:4k*8 4124k:4k*8-4k 8m:8k*8 \
+check "up"                     merges bp0 bp1  1  "$UP"
+check "down"                   merges bp0 bp1  1 "$DOWN"
+check "up and down"            merges bp0 bp1  1 1m:4k*16,1020k:4k*16-4k
+check "up, 31 to a request"    merges bp2 bp3  2  "$UP"
+check "down, 31 to a request"  merges bp2 bp3  2 "$DOWN"
+check "several streams, one after the other" \
+			       merges bp0 bp1  4 0:4k*8 4124k:4k*8-4k 8m:8k*8 \
 	12400k:16k*8-16k
-one "two streams, by turns"    bp0 bp1  0 0:4k*16,4m:4k*16
-one "streams among others"     bp0 bp1 10 0:4k*4+1m 4m:4k*8 8m:16k*3+1m \
+check "two streams, by turns"  merges bp0 bp1  0 0:4k*16,4m:4k*16
+check "streams among others"   merges bp0 bp1 10 0:4k*4+1m 4m:4k*8 8m:16k*3+1m \
 	12316k:4k*8-4k 16m:4k
-one "streams among others, and by turns" \
-			       bp0 bp1  0 0:4k*3+1m 4m:4k*7 8m:4k \
+check "streams among others, and by turns" \
+			       merges bp0 bp1  0 0:4k*3+1m 4m:4k*7 8m:4k \
 	12320k:4k*9-4k 17m:4k*4,17404k:4k*4-4k
-one "nothing to merge"         bp0 bp1 32 0:4k*32+1m
-one "halves of pages"          bp0 bp1 24 "$PAGES"
-one "halves of pages, after one more" bp0 bp1 25 64m:4k "$PAGES"
+check "nothing to merge"       merges bp0 bp1 32 0:4k*32+1m
+check "halves of pages"        merges bp0 bp1 24 "$PAGES"
+check "halves of pages, after one more" merges bp0 bp1 25 64m:4k "$PAGES"
 # 128 pages in all, which are as many segments, and as many as a request has,
 # where no two adjoin.
-one "64K up"                   bp0 bp1  0 0:64k*8
-one "64K down, and 96K"        bp0 bp1  0 448k:64k*8-64k 4480k:96k*5-96k
-one "96K up"                   bp0 bp1  0 0:96k*5
-one "128K up"                  bp0 bp1  0 0:128k*4
-one "128K down"                bp0 bp1  0 384k:128k*4-128k
-one "large ones among small ones" \
-			       bp0 bp1  0 0:4k*6 4m:64k*3 8m:4k*3+1m \
+check "64K up"                 merges bp0 bp1  0 0:64k*8
+check "64K down, and 96K"      merges bp0 bp1  0 448k:64k*8-64k 4480k:96k*5-96k
+check "96K up"                 merges bp0 bp1  0 0:96k*5
+check "128K up"                merges bp0 bp1  0 0:128k*4
+check "128K down"              merges bp0 bp1  0 384k:128k*4-128k
+check "large ones among small ones" \
+			       merges bp0 bp1  0 0:4k*6 4m:64k*3 8m:4k*3+1m \
 	12536k:124k*3-124k 16m:4k*5
 check "two disks by turns" of_two
 # Halves of a page stay alone where the controller takes no gaps (Linux 6.12).
 for disk in $NVME; do
-	one "$disk: halves of pages" "$disk" "$disk" 24:48 "$PAGES"
-	one "$disk: discards" "$disk" "$disk" 1:12 "$DISCARDS"
+	check "$disk: halves of pages" merges "$disk" "$disk" 24:48 "$PAGES"
+	check "$disk: discards" merges "$disk" "$disk" 1:12 "$DISCARDS"
 	for reads in 3 7; do
-		one "$disk: discards behind $reads reads" "$disk" "$disk" \
-			1:$((reads + 12)) 64m:4k*$reads+1m "$DISCARDS"
+		check "$disk: discards behind $reads reads" merges "$disk" \
+			"$disk" 1:$((reads + 12)) 64m:4k*$reads+1m "$DISCARDS"
 	done
 done
 finish

@@ -1,13 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: each mode looks for merges, merges and holds as documented, takes
 # its tags in batches, and, on nvme, rings the doorbell once per group of the
 # documented size, for block I/O and for passthrough commands; with nomerges=2
 # none merges, or looks for a merge.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/groups_lib.sh"
 
 PIN="taskset 1"

@@ -312,9 +312,8 @@ static unsigned int to_await(void)
 /* Returns false when the kernel has said that it will take no more. */
 static bool accepted(int ret)
 {
-	/* EINTR: on_tick(). EAGAIN, EBUSY: reap first. ETIME: a time limit. */
-	if (ret >= 0 || ret == -EINTR || ret == -EAGAIN || ret == -EBUSY ||
-	    ret == -ETIME)
+	/* EINTR: on_tick(). EAGAIN, EBUSY: reap first. */
+	if (ret >= 0 || ret == -EINTR || ret == -EAGAIN || ret == -EBUSY)
 		return true;
 	if (!run.errors++)
 		warnx("cannot submit: %s", strerror(-ret));

@@ -1,12 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: the plug statistics in debugfs agree with the function profiler,
 # with the disk's own statistics and, on nvme, with the trace of its commands.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: polled I/O, and I/O submitted by io_uring's own thread, completes
 # in every mode, is held as documented, and its data is right, with two tasks
@@ -12,8 +11,6 @@
 # its disk. That does not need KASAN, which sees neither: requests are never
 # freed, and bios are SLAB_TYPESAFE_BY_RCU, and mostly wait in a cache.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 . "${0%/*}/policy_lib.sh"
 

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: a bio merges with a request that waits in the scheduler, which
 # came by another plug.
@@ -8,9 +7,7 @@
 # An empty scheduler is not asked; one that is wrongly believed to be empty
 # would send out each I/O by itself.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/load_lib.sh"
 
 SCHEDULER=/sys/block/bp0/queue/scheduler
 

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: with hardware queues of their own, no read is issued in a queue
 # for writes.
@@ -8,9 +7,7 @@
 # Reproducer: a read that followed a write in the same plug used the request
 # that had been allocated for a write.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/nvme_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
 PARAM=/sys/module/nvme/parameters/write_queues

@@ -1,11 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: when the controller is reset under load, I/O goes on and is not
 # lost, and the disk keeps its mode.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/groups_lib.sh"
 
 RESETS=3

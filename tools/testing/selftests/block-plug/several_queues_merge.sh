@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: where several disks share a plug, a bio merges into the newest
 # request of its disk.
@@ -8,9 +7,7 @@
 # Reproducer: the search stopped at the oldest request of that disk, so that
 # nothing merged any more once that request was full.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/load_lib.sh"
 
 DISKS="bp0 bp1 bp2 bp3"
 
@@ -27,13 +24,12 @@ all_requests()
 # merges REQUESTS RUN...
 merges()
 {
-	local before expected=$1
+	local before expected="$1"
 
 	before=$(all_requests)
 	shift
 	submit "$@"
-	expect_count "requests" $(($(all_requests) - before)) \
-		"$expected" "$expected"
+	expect_count "requests" $(($(all_requests) - before)) "$expected"
 }
 
 require root submit_list null_blk

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: whoever writes a disk's plug_policy and plug_stats_enabled makes
 # no write to the files of another disk of its tag set fail, and does not fail
@@ -8,8 +7,6 @@
 #
 # Reproducer: both held update_nr_hwq_lock, which others take by trylock.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
 QUEUE=/sys/block/bpsib2/queue

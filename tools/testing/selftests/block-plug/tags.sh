@@ -1,13 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: tags are taken in batches as large as a plug can use, whoever
 # submits, however small or busy the map is, and no tag is taken that nobody
 # uses, or that a scheduler or another task has to have.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # How many tags a plug uses, and whether its I/Os merge, is known to each CPU by

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: disks that share a tag set, as two namespaces of one controller
 # do, take their tags in batches; a flood to one disk does not take the share of
@@ -9,8 +8,6 @@
 # Reproducer: each CPU compared the share with what the others had taken, not
 # with what they were about to take.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # All disks of this kind share one set, whose depth is the module's, 64 unless

@@ -1,12 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: two disks that take turns in one plug both get their tags in
 # batches, and no more of them than they use.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 
 # How many tags a plug uses is known to each CPU by itself.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: tasks whose I/Os merge leave the tags to others: none of them is
 # sent to a worker for want of a tag. Of other loads, some are; how many is
@@ -10,9 +9,7 @@
 # tag each held all 64 until they had submitted; what came meanwhile got EAGAIN,
 # and io_uring, which always tries without waiting first, gave it to a worker.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
 EVENT=io_uring:io_uring_queue_async_work

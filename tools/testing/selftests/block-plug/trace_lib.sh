@@ -4,6 +4,8 @@
 # What the tests see of the kernel at work: how often it called a function, and
 # trace events.
 
+. "${0%/*}/lib.sh"
+
 TRACEFS=/sys/kernel/tracing
 
 # --- calls of functions ----------------------------------------------------

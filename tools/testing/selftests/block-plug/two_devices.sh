@@ -1,13 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: where two disks share a plug, each one's bios merge as its own
 # mode says, requests are held as for "always", and those of a disk on "never"
 # pass the other disk's.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/measure_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
@@ -34,24 +31,15 @@ pair_counts()
 	set_fresh bp0 "$1" && set_fresh bp1 "$2" || return 1
 	other=$(requests_of bp1)
 	measure bp0 batches bp0 $N -a "$3" /dev/bp1 || return
-	expect_requests "$1" "$REQUESTS" "$4"
-	expect_requests "$2" $(($(requests_of bp1) - other)) "$5"
+	expect_requests "of the disk on $1" "$REQUESTS" $HALF $(($4 * N))
+	expect_requests "of the disk on $2" $(($(requests_of bp1) - other)) \
+		$HALF $(($5 * N))
 	expect_batches "calls of queue_rqs()" "$HELD_GROUPS" $(($6 * N))
 }
 
 pair()
 {
 	check "$1 and $2, $3: $4 and $5 requests, groups: $6" pair_counts "$@"
-}
-
-# Where nothing merges, the count is exact.
-expect_requests()
-{
-	if [ $(($3 * N)) -eq $HALF ]; then
-		expect_count "requests of the disk on $1" "$2" $HALF $HALF
-	else
-		expect_batches "requests of the disk on $1" "$2" $(($3 * N))
-	fi
 }
 
 # Data of both disks is right, too: each I/O went to its own. The one that keeps

@@ -1,15 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: rq_qos policies are told of requests that carried an I/O only.
 #
 # Reproducer: what a plug had allocated ahead and did not use was freed as if it
 # had completed: 32 calls for 32 I/Os that had merged into one request.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/null_blk_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 
 calls()
@@ -22,7 +19,7 @@ calls()
 	profile_end
 	requests=$(($(requests_of bp0) - requests))
 	expect_count "calls of rq_qos_done() for $requests requests" \
-		"$(profile_hits __rq_qos_done)" "$requests" "$requests"
+		"$(profile_hits __rq_qos_done)" "$requests"
 }
 
 require root profiler plug_load null_blk wbt

@@ -1,14 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: writeback throttling sees every request, counts those that a plug
 # holds as in flight, and makes their submitter wait. With and without it, in
 # every mode, what is written is there, and nothing stays in flight.
 
-. "${0%/*}/lib.sh"
 . "${0%/*}/nvme_lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/trace_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
@@ -96,8 +93,7 @@ expect_every_request()
 		"$TMP/trace")
 	expect_count "requests in the trace" "$requests" 256 1536
 	expect_count "calls of wbt_wait() for $requests requests" \
-		"$(grep -c ': wbt_wait <-' "$TMP/trace")" \
-		"$requests" "$requests"
+		"$(grep -c ': wbt_wait <-' "$TMP/trace")" "$requests"
 }
 
 # wbt lets 16 sync writes be in flight, and more, up to 3/4 of all tags, while

@@ -1,12 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=dash
 #
 # Description: writes to the sequential zones of a zoned disk arrive in order in
 # every mode: a write out of order is an I/O error.
 
-. "${0%/*}/lib.sh"
-. "${0%/*}/load_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
 # Zones of 16 MB. It keeps no data: a null_blk that does may sleep, so that all
