@@ -156,13 +156,8 @@ static void blk_plug_policy_flush(struct blk_plug *plug)
 void __blk_plug_policy_flush_group(struct blk_plug *plug,
 				   const struct request *rq)
 {
-	const struct request *newest = plug->mq_list.tail;
-
-	/* a bio may still join it, now that the plug is one of two queues */
-	if (newest->q != rq->q)
-		return;
 	if (blk_plug_policy_get(rq->q) != BLK_PLUG_POLICY_SEQ_SMALL ||
-	    !blk_plug_policy_sequential(newest, rq))
+	    !blk_plug_policy_sequential(plug->mq_list.tail, rq))
 		blk_plug_policy_flush(plug);
 }
 

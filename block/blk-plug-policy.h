@@ -86,20 +86,18 @@ static inline void blk_plug_policy_first_rq(struct blk_plug *plug,
 		__blk_plug_policy_first_rq(plug, rq);
 }
 
-/* One hardware queue's group, and what it counts, are not another one's. */
-static inline void blk_plug_policy_next_rq(struct blk_plug *plug,
-					   const struct request *last,
-					   const struct request *rq)
-{
-	if (blk_plug_policy_on() && last->mq_hctx != rq->mq_hctx)
-		blk_plug_policy_no_group(plug);
-}
-
-/* @rq comes next, as its bio has not been merged: send out a full group. */
+/*
+ * @rq comes next, as its bio has not been merged: send out a full group.  That of
+ * one hardware queue, and what it counts, are not another one's.
+ */
 static inline void blk_plug_policy_flush_group(struct blk_plug *plug,
 					       const struct request *rq)
 {
-	if (blk_plug_policy_on() && plug->rq_count >= plug->policy.group)
+	if (!blk_plug_policy_on() || !plug->rq_count)
+		return;
+	if (plug->mq_list.tail->mq_hctx != rq->mq_hctx)
+		blk_plug_policy_no_group(plug);
+	else if (plug->rq_count >= plug->policy.group)
 		__blk_plug_policy_flush_group(plug, rq);
 }
 

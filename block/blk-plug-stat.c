@@ -155,12 +155,15 @@ int blk_plug_stat_enabled_show(void *data, struct seq_file *m)
 ssize_t blk_plug_stat_enabled_write(void *data, const char __user *buf,
 				    size_t count, loff_t *ppos)
 {
-	bool on;
+	unsigned int on;
 	int ret;
 
-	ret = kstrtobool_from_user(buf, count, &on);
+	/* kstrtobool() would take whatever begins like a number */
+	ret = kstrtouint_from_user(buf, count, 0, &on);
 	if (ret)
 		return ret;
+	if (on > 1)
+		return -EINVAL;
 	if (on)
 		ret = blk_plug_stat_enable(data);
 	else

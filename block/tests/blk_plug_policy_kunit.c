@@ -319,7 +319,7 @@ static void blk_plug_policy_test_flush_group(struct kunit *test)
 	f->next->__sector += c->sector;
 	f->next->__data_len = c->bytes;
 	if (c->other_queue)
-		f->next->q = &f->other_q;
+		f->next->mq_hctx = &f->hctx + 1;	/* nobody looks at it */
 	blk_plug_policy_flush_group(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, f->sent, c->sends ? c->held : 0);
 	KUNIT_EXPECT_EQ(test, f->plug.rq_count, c->sends ? 0 : c->held);
@@ -331,11 +331,12 @@ static void blk_plug_policy_test_second_hctx(struct kunit *test)
 	struct fake *f = fake_adaptive(test, 8);
 
 	blk_plug_policy_first_rq(&f->plug, f->rq);
-	blk_plug_policy_next_rq(&f->plug, f->rq, f->next);
+	hold(f, 1);
+	blk_plug_policy_flush_group(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, 8);
 	KUNIT_EXPECT_TRUE(test, f->plug.policy.counts);
-	f->next->mq_hctx = &f->hctx + 1;	/* which nobody looks at */
-	blk_plug_policy_next_rq(&f->plug, f->rq, f->next);
+	f->next->mq_hctx = &f->hctx + 1;	/* nobody looks at it */
+	blk_plug_policy_flush_group(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, NO_GROUP);
 	KUNIT_EXPECT_FALSE(test, f->plug.policy.counts);
 }

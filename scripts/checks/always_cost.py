@@ -3,7 +3,7 @@
 """What the series costs and saves with every queue on "always".
 
 Claims: the patched kernel, options on, needs hardly more instructions per I/O
-than the kernel with the sections before "policy" alone (it is five no-ops, one of
+than the kernel with the sections before "policy" alone (it is four no-ops, one of
 them for a request that completes singly, as all do here, and what they cost
 the compiler in registers), which in turn needs fewer than the unpatched one.
 All have the same configuration and run on a virtual clock that follows the
