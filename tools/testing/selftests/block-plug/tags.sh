@@ -76,8 +76,8 @@ busy()
 	load -s "$2" -c "$2" -d "$1" -n $(($2 * N)) /dev/bp0
 }
 
-# submit_with SCHEDULER RUN...: which limits the writes, so that their tags come
-# singly
+# submit_with SCHEDULER RUN...: kyber limits the writes, so that their tags come
+# singly; mq-deadline does not by default
 submit_with()
 {
 	set_attr /sys/block/bp0/queue/scheduler "$1" || return
@@ -143,7 +143,7 @@ below_mpath()
 # --- the table --------------------------------------------------------------
 
 require root debugfs counts plug_load submit_list fio taskset null_blk
-plan $((3 + 3 + 3 + 7 + 12 + 4 + 1 + 6 + 1 + 6 + 2))
+plan $((3 + 3 + 3 + 7 + 12 + 4 + 1 + 6 + 1 + 7 + 2))
 
 # A batch has 32 tags at most; the first is no exception.
 for i in 32 64 128; do
@@ -245,10 +245,12 @@ for scheduler in mq-deadline kyber; do
 done
 row "two reads, then 30 writes, each with a tag of its own" "" \
 	"TAG_SINGLES=30:35" \
-	submit_with mq-deadline "bp0:0:4k*2+1m" "bp0:2m:4k*30+1m:write"
+	submit_with kyber "bp0:0:4k*2+1m" "bp0:2m:4k*30+1m:write"
+row "32 writes, which mq-deadline does not limit" "" "TAG_SINGLES=0:2" \
+	submit_with mq-deadline "bp0:2m:4k*32+1m:write"
 must null_create bp1
 row "two writes, then 30 reads of another disk" "" "TAG_SINGLES=2:4" \
-	submit_with mq-deadline "bp0:0:4k*2+1m:write" "bp1:0:4k*30+1m"
+	submit_with kyber "bp0:0:4k*2+1m:write" "bp1:0:4k*30+1m"
 null_remove bp1
 check "reads of a disk without free tags, then of another" full
 check "clones of dm-multipath while a plug of 128 is flushed" below_mpath
