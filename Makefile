@@ -169,9 +169,9 @@ torture: setup tree
 		--seed '$(SEED)' --kinds '$(KINDS)' --kernels '$(KERNELS)' \
 		--round '$(ROUND)' --modes '$(MODES)'
 
-#:   roll-test  plugroll in guests: its guard trips, and paths that come later
+#:   roll-test  plugroll in a guest: its guard trips under a live load
 roll-test: setup tree
-	@python3 -m scripts.roll_test
+	@python3 -m scripts.checks.laboratory --only=plugroll
 
 #:   lint      checkpatch, shellcheck, sparse, W=1
 lint: setup series

@@ -22,7 +22,7 @@ source="apt=apt-get dpkg=dpkg-deb xz-utils=xz
 	debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 compile="build-essential=gcc bc bison flex perl libelf-dev=/usr/include/libelf.h
 	libssl-dev=/usr/include/openssl/ssl.h cpio rsync kmod=modprobe patch ccache"
-each_commit="sparse clang-19 python3-ply=
+each_commit="sparse clang-19 python3-ply= python3-git=
 	python3-sphinx=sphinx-build liburing-dev=/usr/include/liburing.h"
 # busybox-static: as "busybox" it would want libraries, which no guest has.
 guests="qemu-system-x86=qemu-system-x86_64 busybox-static=busybox fio

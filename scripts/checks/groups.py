@@ -75,10 +75,11 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("scripts.audit", "--tap")),
     ("laboratory", 180, "kernel", KERNEL + GUEST + "lab/ssd_model tools/block",
      "the model SSD, and plugbench, in guests",
-     module("scripts.checks.laboratory")),
+     module("scripts.checks.laboratory", *(f"--only={name}" for name in (
+         "model, exact time", "model, unpatched", "plugbench")))),
     ("roll-out", 150, "kernel", KERNEL + GUEST + "tools/block/plug[rst]*",
      "plugroll's guard, under a live load",
-     module("scripts.roll_test", "--only", "load")),
+     module("scripts.checks.laboratory", "--only=plugroll")),
     ("loads", 60, "kernel", KERNEL + GUEST, "some software that others wrote",
      module("lab.bench.loads", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST + SUITE,

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The laboratory's tests in guests: the model SSD, and plugbench on a disk.
+"""The laboratory's tests in guests: the model SSD, and plugbench and plugroll on a
+disk.
 
 The model runs once with a clock that follows instructions, where timing can
 be tested to the nanosecond, and once with two CPUs on the unpatched kernel,
-which must take the module as well. plugbench runs as on a real machine, on the
+which must take the module as well. The programs run as on a real machine, on the
 NVMe disk that QEMU emulates.
 """
+import argparse
 import functools
 import glob
 import os
@@ -15,7 +17,7 @@ import sys
 from pathlib import Path
 
 from lab.qemu import guest
-from scripts import common, kernel
+from scripts import kernel
 from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "laboratory")
@@ -50,9 +52,10 @@ def python_files():
         *sources, *objects, *guest.libraries(program, *objects)[0]))]
 
 
-def plugbench_files(_variant):
-    return (*python_files(), *guest.into("", f"{kernel.ROOT}/lab/bench/plugbench_guest.py",
-                                         f"{TOOLS}/plugbench", f"{TOOLS}/plugtools"))
+def program_files(program, test):
+    """A program of tools/block, and what tests it."""
+    return lambda _variant: (*python_files(), *guest.into(
+        "", f"{TOOLS}/{program}", f"{TOOLS}/plugtools", f"{kernel.ROOT}/{test}", guest.TAP))
 
 
 def disk():
@@ -69,26 +72,33 @@ RUNS = {
     "model, exact time": ("patched", "EXACT_TIME=1 sh /test.sh >&3",
                           model_files, EXACT),
     "model, unpatched": ("base", "sh /test.sh >&3", model_files, TWO_CPUS),
-    "plugbench": ("patched", "python3 /plugbench_guest.py >&3", plugbench_files,
+    "plugbench": ("patched", "python3 /plugbench_guest.py >&3",
+                  program_files("plugbench", "lab/bench/plugbench_guest.py"),
                   {"accel": "tcg", "smp": 2}),
+    "plugroll": ("patched", "sh /plugroll_guest.sh >&3",
+                 program_files("plugroll", "scripts/checks/plugroll_guest.sh"),
+                 {"accel": "tcg", "disks": ("null:1g",), "timeout": 900}),
 }
 
 
 def boot_one(name, variant, command, files, how):
     return guest.run(
         variant, f"{OUT}/{re.sub(', | ', '-', name)}", command + "\n",
-        files=files(variant), name=name, mem=1536, timeout=600,     # of silence
-        **{"disks": (disk(),), **how})
+        files=files(variant), name=name, mem=1536,
+        **{"disks": (disk(),), "timeout": 600, **how})      # of silence
 
 
 def main():
-    common.no_arguments(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", action="append", choices=RUNS, help="may be repeated")
+    runs = {name: RUNS[name] for name in parser.parse_args().only or RUNS}
     report = tap.Report()
-    with report.must("guests with the model", *guest.ERRORS):
-        for variant in dict.fromkeys(run[0] for run in RUNS.values()):
+    with report.must("kernels for the guests", *guest.ERRORS):
+        for variant in dict.fromkeys(run[0] for run in runs.values()):
             kernel.build(variant)
         found = guest.together({name: functools.partial(boot_one, name, *run)
-                                for name, run in RUNS.items()})
+                                for name, run in runs.items()})
     for name, result in found.items():
         report.guest(name, result)
     report.exit()

@@ -1,15 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# In the guest of roll_test.py: plugroll on a disk whose doorbells are
-# expensive, under a live load.  Speaks TAP.
-#
-# plugroll_guest.sh load|paths
+# In a guest of laboratory.py: plugroll on a disk whose doorbells are expensive, as
+# each leaves the guest, under a live load: "never", which rings one per request,
+# does harm, and trips the guard.  Speaks TAP.
 
 set -u
 
 DISK=nvme0n1
 LOG=/tmp/plugroll.log
-RULES=/etc/udev/rules.d/65-plugroll.rules
 
 # shellcheck source-path=SCRIPTDIR source=../../lab/qemu/tap.sh
 . "${0%/*}/tap.sh"
@@ -93,91 +91,24 @@ killed()
 	is "$DISK" always
 }
 
-load()
-{
-	exits 4 try never "$DISK" --for 12s
-	result $? "an idle disk: not enough I/O to tell"
-	start_load
-	exits 3 try never "$DISK" --for 2m --guard iops=-5%
-	result $? "never does harm: the guard trips, always is back"
-	check "within its time" within_its_time
-	check "it says why" says_why
-	plugroll list
-	sed 's/^/# /' "$LOG"
-	check "list tells of it" grep -q "tried never .*guard tripped" "$LOG"
-	exits 0 try always "$DISK" --for 10m
-	result $? "the same mode: nothing to try"
-	exits "0 3 4" try seq-small "$DISK" --for 24s --guard p99=99%,iops=-95%
-	result $? "another mode is tried, always is back"
-	check "p99 is measured" grep -q "^  p99 .*ms" "$LOG"
-	check "no tracing is left" no_tracing
-	check "killed: always is back" killed
-	kill %1
-	wait
-}
-
-# --- paths that come later -------------------------------------------------
-
-start_udev()
-{
-	mkdir -p /run/udev /etc/udev/rules.d
-	ln -s /bin/env /usr/bin/env
-	/usr/lib/systemd/systemd-udevd --daemon &&
-		/usr/bin/udevadm control --ping &&
-		/usr/bin/udevadm trigger --action=add &&
-		/usr/bin/udevadm settle --timeout=60
-}
-
-# The name of a path other than the one given, as soon as there is one
-new_path()
-{
-	soon 60 other_path "${1-}"
-}
-
-other_path()
-{
-	for path in /sys/block/nvme0c*n1; do
-		[ ! -e "$path" ] || [ "${path##*/}" = "$1" ] || {
-			echo "${path##*/}"
-			return
-		}
-	done
-	return 1
-}
-
-paths()
-{
-	start_udev >"$LOG" 2>&1
-	result $? "udevd starts"
-	first=$(new_path)
-	check "a head has no knob" \
-		[ ! -e "/sys/block/$DISK/queue/plug_policy" ]
-	plugroll keep adaptive "$DISK"
-	result $? "keep, of a head"
-	check "its path is set" is "$first" adaptive
-	mark second
-	second=$(new_path "$first")
-	check "a path that comes later is set" soon 30 is "$second" adaptive
-	echo never >"/sys/block/$first/queue/plug_policy"
-	echo 1 >"/sys/class/nvme/$(cd /sys/class/nvme &&
-		echo nvme* | cut -d' ' -f1)/reset_controller"
-	sleep 12
-	check "a reset changes nothing that was set by hand" is "$first" never
-	echo 1 >"$(readlink -f "/sys/block/$second/device/device")/remove"
-	sleep 1
-	echo 1 >/sys/bus/pci/rescan
-	second=$(new_path "$first")
-	check "so is one that was away" soon 30 is "$second" adaptive
-	plugroll undo
-	result $? "undo"
-	check "a path is as before" is "$second" always
-	check "no rule is left" [ ! -e $RULES ]
-	sed 's/^/# /' "$LOG"
-}
-
-case $1 in
-load) load ;;
-paths) paths ;;
-esac
+exits 4 try never "$DISK" --for 12s
+result $? "an idle disk: not enough I/O to tell"
+start_load
+exits 3 try never "$DISK" --for 2m --guard iops=-5%
+result $? "never does harm: the guard trips, always is back"
+check "within its time" within_its_time
+check "it says why" says_why
+plugroll list
+sed 's/^/# /' "$LOG"
+check "list tells of it" grep -q "tried never .*guard tripped" "$LOG"
+exits 0 try always "$DISK" --for 10m
+result $? "the same mode: nothing to try"
+exits "0 3 4" try seq-small "$DISK" --for 24s --guard p99=99%,iops=-95%
+result $? "another mode is tried, always is back"
+check "p99 is measured" grep -q "^  p99 .*ms" "$LOG"
+check "no tracing is left" no_tracing
+check "killed: always is back" killed
+kill %1
+wait
 echo "1..$N"
 exit $FAILED
