@@ -13,7 +13,7 @@ from plugtools.core import disks
 from plugtools.core.disks import Disk
 from plugtools.core.journal import Held
 from plugtools.core.system import Interrupted
-from plugtools.roll import keep, plugroll, rules
+from plugtools.roll import disklist, keep, plugroll, rules
 
 RULES = "etc/udev/rules.d/65-plugroll.rules"
 # of all NVMe disks and one that is named, whose rule comes later and so wins
@@ -102,7 +102,10 @@ def test_all(host, kept, roll):
     well has its own mode."""
     host.disk("sda")
     kept.keep("never", "nvme1n1")
-    kept.keep("adaptive", "--all-nvme")
+    found = json.loads(kept.keep("adaptive", "--all-nvme", "--json"))
+    assert found["disks"] == ["nvme0n1", "nvme2n1"]
+    assert found["skipped"] == {"nvme1n1": "never"}
+    assert list(found["written"]) == ["/" + RULES]
     assert kept.modes() == {"nvme0n1": "adaptive", "nvme1n1": "never",
                             "nvme2n1": "adaptive", "sda": "always"}
     rows = json.loads(roll("list", "--json").out)["disks"]
@@ -243,16 +246,6 @@ def test_exceptions(headed, first, then, said, modes):
     told = headed.keep(*then.split())
     assert re.findall("^nvme.*", told, re.M) == said
     assert list(headed.modes().values()) == modes.split()
-
-
-def test_json(host, headed, roll):
-    """The same for programs; one file, which later events do not use."""
-    headed.keep("never", "nvme1n1")
-    found = json.loads(roll("keep", "adaptive", "--all-nvme", "--json").out)
-    assert found["disks"] == ["nvme0c0n1", "nvme0c1n1", "nvme2n1"]
-    assert found["skipped"] == {"nvme1n1": "never"}
-    assert list(found["written"]) == ["/" + RULES]
-    assert os.listdir(host.path("etc")) == ["udev"]
 
 
 def test_will_not_go_back(headed, roll):
@@ -412,26 +405,28 @@ def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
 
 # --- two of us at once -------------------------------------------------------
 
-@pytest.mark.parametrize("action", [keep.undo, lambda: keep.keep(
-    "adaptive", [Disk("nvme0n1")])], ids=["undo", "keep"])
-def test_at_once(kept, monkeypatch, action):
-    """Who reads, changes and writes the rules lets nobody else do so."""
+@pytest.mark.parametrize("module, file, action", [
+    (rules, rules.RULES, keep.undo),
+    (rules, rules.RULES, lambda: keep.keep("adaptive", [Disk("nvme0n1")])),
+    (disklist, disklist.TRIES, lambda: disklist.note_try(
+        {"mode": "never", "disks": {}}, []))], ids=range(3))
+def test_at_once(kept, monkeypatch, module, file, action):
+    """Who reads, changes and writes the rules, or what came of tries, lets
+    nobody else do so."""
     kept.keep("seq-small", "nvme1n1")
-    seen = []
+    read, seen = module.read, []
 
-    def alone(real):
-        def call(*words):
-            with pytest.raises(Held), keep.locked([os.path.basename(RULES)],
+    def alone(path, *default):
+        if path.endswith(file):
+            seen.append(path)
+            with pytest.raises(Held), keep.locked([os.path.basename(file)],
                                                   "x"):
                 pass
-            seen.append(real.__name__)
-            return real(*words)
-        return call
+        return read(path, *default)
 
-    for name in "on_file", "install":
-        monkeypatch.setattr(keep, name, alone(getattr(keep, name)))
+    monkeypatch.setattr(module, "read", alone)
     action()
-    assert seen == ["on_file", "install"]
+    assert seen
 
 
 # --- apply: paths of NVMe multipath that come later --------------------------

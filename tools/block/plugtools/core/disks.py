@@ -61,10 +61,6 @@ class Disk:
     def path(self, attribute):
         return os.path.join(self.dir, attribute)
 
-    def debug(self, attribute):
-        return os.path.join(rooted("/sys/kernel/debug/block"), self.name,
-                            attribute)
-
     def get(self, attribute, default=""):
         return read(self.path(attribute), default)
 
