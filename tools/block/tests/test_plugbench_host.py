@@ -118,8 +118,14 @@ def test_iommu(machine, disk, group, mode):
     if group:
         machine.put(PCI + "iommu_group/type", group)
     assert host.iommu(disk) == mode
-    hidden = list(host.hides(host.facts([disk], 0)))
-    assert bool(hidden) == (mode in ("strict", "lazy")), hidden
+    for governor, says in (None, "no frequency governor"), (
+            "powersave", "governor is powersave, not"), ("performance", None):
+        if governor:
+            machine.put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                        governor)
+        hidden = list(host.hides(host.facts([disk], 0)))
+        assert says is None or says in hidden.pop(0)
+        assert bool(hidden) == (mode in ("strict", "lazy")), hidden
 
 
 def test_facts(machine, disk):

@@ -235,13 +235,13 @@ def test_cpu_time(fields, want):
 
 # --- tables ----------------------------------------------------------------
 
-def table(found, columns=None):
-    return tables.table(summary.summarise(found), columns)
+def table(found):
+    return tables.table(summary.summarise(found))
 
 
-def lines(found, columns=None):
+def lines(found):
     return [re.split(r"  +", line.strip())
-            for line in table(found, columns).split("\n")]
+            for line in table(found).split("\n")]
 
 
 def test_rows():
@@ -266,12 +266,6 @@ def test_empty_columns_go():
     assert found[0] == ["kernel", "policy", "IOPS", "ratio", "p99 us",
                         "CPU us/IO", "doorbells/IO", "requests/IO", "busy"]
     assert [line[4] for line in found[3:5]] == ["-", "7.000"]
-
-
-def test_columns():
-    found = [record(ctx=3)]
-    assert lines(found, ["ctx", "iops"])[0] == ["kernel", "policy", "ctx",
-                                                "IOPS"]
 
 
 def test_aligned():

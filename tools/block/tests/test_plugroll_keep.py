@@ -9,11 +9,11 @@ from unittest import mock
 import pytest
 
 from fakehost import busy
-from plugtools.core import disks
+from plugtools.core import disks, system
 from plugtools.core.disks import Disk
 from plugtools.core.journal import Held
 from plugtools.core.system import Interrupted
-from plugtools.roll import disklist, keep, plugroll, rules
+from plugtools.roll import disklist, keep, rules
 
 RULES = "etc/udev/rules.d/65-plugroll.rules"
 # of all NVMe disks and one that is named, whose rule comes later and so wins
@@ -388,7 +388,8 @@ def test_second_signal(host, kept, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         host.kernel_write(path, value)
 
-    old = signal.signal(signal.SIGTERM, plugroll.interrupt)
+    old = signal.getsignal(signal.SIGTERM)
+    system.interruptible()
     monkeypatch.setattr(disks, "write", write)
     with pytest.raises(Interrupted):
         keep.keep("adaptive", [Disk("nvme0n1"), Disk("nvme1n1")])

@@ -502,7 +502,7 @@ def test_nohup(host, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN
                       if number == signal.SIGHUP else signal.SIG_DFL)
-        patch.setattr(plugroll.signal, "signal", handled)
+        patch.setattr(signal, "signal", handled)
         plugroll.main(["list"])
     assert {call.args[0] for call in handled.call_args_list} == {
         signal.SIGINT, signal.SIGTERM}

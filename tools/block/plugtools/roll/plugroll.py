@@ -7,13 +7,12 @@ puts the old one back.  Every decision goes to the system's log.
 import argparse
 import json
 import re
-import signal
 import sys
 
 from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
-from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, matching, refusal, say, seconds)
+from ..core.system import (EnvironmentProblem, interruptible, matching,
+                           outcome, say, seconds)
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
@@ -242,29 +241,16 @@ def do_apply(args):
     return 0
 
 
-def interrupt(number, _frame):
-    raise Interrupted(signal.Signals(number).name)
-
-
 def main(words=None):
     args = arguments(words)
-    for number in SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:      # nohup
-            signal.signal(number, interrupt)
-    verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
-            "apply": do_apply}[args.verb]
-    try:
-        return verb(args)
-    except Interrupted as error:
-        why, code = "interrupted by %s%s" % (
-            error, INTERRUPTED.get(args.verb, "")), 130
-    except UsageProblem as error:
-        why, code = str(error), 2
-    except EnvironmentProblem as error:
-        why, code = str(error), 1
-    except OSError as error:
-        why, code = f"{error.filename}: {refusal(error)}", 1
-    say(f"{PROGRAM}: {why}", sys.stderr)
-    if args.verb != "list":
-        log(f"{args.verb}: {why}")
+    interruptible()
+    code, why = outcome({
+        "list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
+        "apply": do_apply}[args.verb], args)
+    if code == 130:
+        why += INTERRUPTED.get(args.verb, "")
+    if why:
+        say(f"{PROGRAM}: {why}", sys.stderr)
+        if args.verb != "list":
+            log(f"{args.verb}: {why}")
     return code
