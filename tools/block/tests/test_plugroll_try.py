@@ -505,4 +505,4 @@ def test_nohup(host, monkeypatch):
         patch.setattr(signal, "signal", handled)
         plugroll.main(["list"])
     assert {call.args[0] for call in handled.call_args_list} == {
-        signal.SIGINT, signal.SIGTERM}
+        signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}

@@ -36,8 +36,11 @@ def test_sums_and_figures(host, said):
                                  for name in BUSY}, 1)
         host.put("sys/block/nullb0/stat", BUSY_STAT)
 
+    host.policy("nullb0", "never", "elevator")
     disks, answers = said("nullb0", during=busy)
     assert list(disks) == ["nullb0"]
+    assert disks["nullb0"]["policy"] == {
+        "mode": "never", "force": "always", "why": "elevator"}
     counters, fig = (disks["nullb0"][what] for what in ("counters", "figures"))
     assert {**counters, **BUSY, "stat_ios": 3200, "stat_merges": 31} == counters
     assert {**fig, "requests": 3200, "merged": pytest.approx(31 / 3231),

@@ -12,7 +12,7 @@ import tempfile
 
 
 # What ends a program in order.
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 
 
 class UsageProblem(Exception):
