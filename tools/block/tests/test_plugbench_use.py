@@ -160,7 +160,8 @@ def test_fails(stack, how, says, left):
     (["nvme0c1n1/queue/plug_policy"], ["/dev/nvme0n1", *SHORT], 1,
      "nvme0c1n1 below nvme0n1 has no plug_pol"),
     ([], ["/dev/nvme0c1n1"], 2, "the disk above it, /dev/nvme0n1"),
-    (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen")])
+    (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen"),
+    ([], ["/dev/other"], 2, "/dev/other: no disk; accepted: a whole disk")])
 def test_refused(stack, gone, words, code, says):
     for name in gone:
         stack.remove("sys/block/" + name)

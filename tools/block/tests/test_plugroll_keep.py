@@ -442,9 +442,12 @@ def paths(host, roll):
 
 
 def test_new_path(host, paths, logged):
-    """It is set; paths of other disks are not."""
+    """It is set, once nobody measures it; paths of other disks are not."""
     paths.come()
     paths.come("nvme1c3n1", wwid="eui.2")
+    with keep.locked(["nvme0c2n1"], "plugbench"):
+        paths.apply()
+    assert host.mode("nvme0c2n1") == "always"
     assert paths.apply() == (0, "", "")
     assert (host.mode("nvme0c2n1"), host.mode("nvme1c3n1")) == (
         "adaptive", "always")
@@ -475,13 +478,6 @@ def test_waits_for_paths(host, paths, roll, monkeypatch):
     assert host.mode("nvme0c2n1") == "adaptive"
 
 
-def test_path_that_somebody_measures(host, paths):
-    paths.come()
-    with keep.locked(["nvme0c2n1"], "plugbench"):
-        paths.apply()
-    assert host.mode("nvme0c2n1") == "always"
-
-
 def test_undo_that_comes_first_wins(host, paths, roll, monkeypatch):
     paths.come()
     real = keep.locked
@@ -494,8 +490,4 @@ def test_undo_that_comes_first_wins(host, paths, roll, monkeypatch):
     monkeypatch.setattr(keep, "locked", undo_first)
     paths.apply()
     assert host.mode("nvme0c2n1") == "always"
-
-
-def test_nothing_kept(paths, roll):
-    roll("undo")
     paths.apply().fails(1, "nothing is kept")
