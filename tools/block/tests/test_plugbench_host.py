@@ -130,6 +130,9 @@ def test_iommu(machine, disk, group, mode):
 
 def test_facts(machine, disk):
     machine.put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast CPU")
+    for name, text in ("a", "Mitigation: PTI"), ("b", "Not affected"):
+        machine.put("sys/devices/system/cpu/vulnerabilities/" + name, text)
+    assert host.facts([disk], 0)["mitigations"] == "1 in force"
     machine.put("proc/cmdline", "quiet mitigations=off")
     machine.put(QUEUE + "write_cache", "write back")
     found = host.facts([disk], 0)
@@ -140,12 +143,6 @@ def test_facts(machine, disk):
     assert found["nvme0n1 scheduler"] == "mq-deadline"
     assert found["nvme0n1 write_cache"] == "write back"
     assert found["nvme0n1 wbt_lat_usec"] == "unknown"
-
-
-def test_mitigations(machine):
-    for name, text in ("a", "Mitigation: PTI"), ("b", "Not affected"):
-        machine.put("sys/devices/system/cpu/vulnerabilities/" + name, text)
-    assert host.mitigations() == "1 in force"
 
 
 def test_debug_kernel(machine, monkeypatch, disk):

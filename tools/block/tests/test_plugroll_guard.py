@@ -116,11 +116,6 @@ def test_collapse_of_figures(old, new, limits, collapses):
 
 # --- the rest ----------------------------------------------------------------
 
-def test_texts():
-    assert guard.parse_guard("p99=5%,iops=-2%") == {"p99": .05, "iops": -.02}
-    assert guard.guard_text({"p99": .05, "iops": -.02}) == "p99=+5%,iops=-2%"
-
-
 def test_order_of_modes():
     """Of four pairs each mode leads two, and not in a fixed order."""
     drawn = list(itertools.islice(trial.leaders(random.Random(2)), 400))

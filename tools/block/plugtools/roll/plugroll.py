@@ -16,7 +16,7 @@ from ..core.system import (EnvironmentProblem, interruptible, matching,
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
-from .guard import parse_gain, parse_guard
+from .guard import parse_guard
 from .keep import apply, can_keep, keep, undo
 from .rules import ALL_NVME
 from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, log,
@@ -120,8 +120,8 @@ def add_try(verbs):
                       help="end as soon as a limit is exceeded for sure "
                       "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
                       "kernel has no trace events]")
-    verb.add_argument("--require", type=parse_gain, action=Once, default={},
-                      metavar="GAINS", help="hold only if it is sure to gain "
+    verb.add_argument("--require", type=lambda text: parse_guard(text, False),
+                      action=Once, default={}, metavar="GAINS", help="hold only if it is sure to gain "
                       "this much, such as iops=+0.5%%")
     verb.add_argument("--block", type=BLOCK, metavar="SEC",
                       help="how long the modes take turns [2 to 10, by --for]")
