@@ -59,11 +59,6 @@ def test_what_would_be_ignored(machine, words, option, known):
                             f"accepted: only {known}")
 
 
-def test_environment(machine):
-    machine.remove("bin/fio")
-    machine.check_untouched("/dev/nvme0n1", code=1, says="apt install fio")
-
-
 @pytest.mark.parametrize("path", ["/nowhere/x", "/dev/null"])
 @pytest.mark.parametrize("option", ["--json", "--html"])
 def test_result_cannot_be_written(machine, option, path):
@@ -167,7 +162,8 @@ def test_rotation(machine):
     """Each round begins with another policy, and has a seed of its own; that
     one is not in force is said once."""
     machine.put(QUEUE + "plug_policy_fallback", "no-queue_rqs")
-    text = machine.bench("--repeat", "3", "--policies", "always,never,seq-small")
+    text = machine.bench("--repeat", "3", "--policies",
+                         "always,never,seq-small")
     assert text.count('never does as "always" here: no-queue_rqs') == 1
     assert [(one["policy"], one["--randseed"]) for one in machine.timed()] == [
         ("always", "1"), ("never", "1"), ("seq-small", "1"),
@@ -205,8 +201,8 @@ def test_records(machine):
     records, meta = load(machine.path("plugbench-nvme0n1.json"))
     assert {(one["workload"], one["policy"], one["run"])
             for one in records} == set(itertools.product(
-                ("rand4k-s32", "rand4k-qd1"), ("adaptive", "never", "nomerges2"),
-                (0, 1)))
+                ("rand4k-s32", "rand4k-qd1"),
+                ("adaptive", "never", "nomerges2"), (0, 1)))
     assert len(records) == 12
     assert meta["disk"] == "nvme0n1"
     assert {"iops": 1000.5, "kernel": "patched", "suite": "plugbench",
@@ -281,8 +277,8 @@ def test_html_and_markdown(machine, monkeypatch):
     assert "disk: nvme0n1, Fake | SSD\\x1b\\x7f, firmware" in machine.bench(
         "--html", "page.html", "--policies", "always,never", "--repeat", "5")
     text = machine.get("page.html")
-    for word in ("plugbench compares", "<svg", "Fake | SSD\\x1b\\x7f, firmware 1.0",
-                 "1.1 GB", "6.1 #1 SMP", " UTC"):
+    for word in ("plugbench compares", "<svg", "6.1 #1 SMP", " UTC",
+                 "Fake | SSD\\x1b\\x7f, firmware 1.0", "1.1 GB"):
         assert word in text
     done = machine.run("--show", "plugbench-nvme0n1.json", "--markdown")
     assert done.fails(0) == ""

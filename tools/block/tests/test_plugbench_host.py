@@ -145,7 +145,7 @@ def test_facts(machine, disk):
     assert found["nvme0n1 wbt_lat_usec"] == "unknown"
 
 
-def test_debug_kernel(machine, monkeypatch, disk):
+def test_debug_kernel(machine, disk):
     """Also that wbt is on; options that are off are not named."""
     release = host.os.uname().release
     machine.put(f"boot/config-{release}",

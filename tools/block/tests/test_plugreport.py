@@ -328,8 +328,9 @@ def test_what_plugbench_writes(tmp_path, changed):
 
 @pytest.mark.parametrize("path, value", [
     (("version",), True), (("version",), 1), (("records",), {}),
-    (("meta",), []), (("more",), 1), (("verdict",), 7), (("verdict", "more"), 1),
-    (("verdict", "baseline"), ""), (("verdict", "comparisons", 0, "low"), "x"),
+    (("meta",), []), (("more",), 1), (("verdict",), 7),
+    (("verdict", "more"), 1), (("verdict", "baseline"), ""),
+    (("verdict", "comparisons", 0, "low"), "x"),
     (("verdict", "comparisons", 0, "judgement"), "good"),
     (("verdict", "comparisons", 0, "more"), 1),
     (("verdict", "verdicts", 0, "decision"), "maybe"),

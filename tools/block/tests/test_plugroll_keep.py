@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""plugroll keep, undo and apply; what udev makes of the rules is tried in a guest."""
+"""plugroll keep, undo and apply; in a guest udev itself reads the rules."""
 import json
 import os
 import re

@@ -225,8 +225,8 @@ def disk_of_partition(name):
 
 
 def no_disk(argument, why):
-    return UsageProblem(f"{argument or repr('')}: {why}; accepted: a whole disk,"
-                        f" as /dev/nvme0n1 ({with_knob()})")
+    return UsageProblem(f"{argument or repr('')}: {why}; accepted: a whole "
+                        f"disk, as /dev/nvme0n1 ({with_knob()})")
 
 
 def kernel_name(node, argument):

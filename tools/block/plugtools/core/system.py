@@ -109,7 +109,7 @@ def outcome(work, *words):
     except (EnvironmentProblem, subprocess.TimeoutExpired) as problem:
         return 1, str(problem)
     except OSError as problem:
-        return 1, f"{problem.filename}: {refusal(problem)}"
+        return 1, f"{problem.filename or 'error'}: {refusal(problem)}"
     except Interrupted as problem:
         return 130, f"interrupted by {problem}"
 

@@ -121,8 +121,9 @@ def add_try(verbs):
                       "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
                       "kernel has no trace events]")
     verb.add_argument("--require", type=lambda text: parse_guard(text, False),
-                      action=Once, default={}, metavar="GAINS", help="hold only if it is sure to gain "
-                      "this much, such as iops=+0.5%%")
+                      action=Once, default={}, metavar="GAINS",
+                      help="hold only if it is sure to gain this much, such as "
+                      "iops=+0.5%%")
     verb.add_argument("--block", type=BLOCK, metavar="SEC",
                       help="how long the modes take turns [2 to 10, by --for]")
     verb.add_argument("--keep", action="store_true",
