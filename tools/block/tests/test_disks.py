@@ -109,7 +109,7 @@ def test_names(machine, host, word, name):
 
 
 @pytest.mark.parametrize("word, says", [
-    ("nvme7n1", "/dev/nvme0n1"), ("", "a whole disk"),
+    ("nvme7n1", "/dev/nvme0n1"), ("", "a whole disk"), ("/dev", "no such"),
     ("/dev/nvme0n1p1", "accepted: /dev/nvme0n1"), ("/dev/tty", "/dev/nvme0n1"),
     ("/sys/block/nvme0n1", "/dev/nvme0n1"),
     ("../dev/nvme0n1", "/dev/nvme0n1")])

@@ -32,9 +32,10 @@ def test_starts_anew(policy, merges, last):
 
 
 @pytest.mark.parametrize("before, after, size", [
-    ({}, {}, None), ({"a": ""}, {"a": ""}, None),
-    ({"a": "group 32", "b": "group 2"}, {"a": "group 4\nx 1", "b": "group 2"},
-     4), ({}, {"a": "group 4", "b": "group 2", "c": ""}, 3)])
+    ({}, {}, None), ({"a": {}}, {"a": {}}, None),
+    ({"a": {"group": 32}, "b": {"group": 2}},
+     {"a": {"group": 4, "x": 1}, "b": {"group": 2}}, 4),
+    ({}, {"a": {"group": 4}, "b": {"group": 2}, "c": {}}, 3)])
 def test_group(before, after, size):
     assert counters.group(before, after) == size
 
@@ -50,14 +51,6 @@ def test_group_is_shown(machine):
     assert any(line.split()[:2] == ["kernel", "policy"] and
                line.endswith(" group") for line in text.splitlines())
     assert "runs for a second that no figure counts" in text
-
-
-def test_nothing_counts(machine):
-    """Said once; null in the records, also where a kernel lacks the file."""
-    text = machine.bench("--policies", "adaptive")
-    assert text.count("perf is not installed") == 1
-    one = machine.records()[0]
-    assert (one["cycles_per_io"], one["group"]) == (None, None)
 
 
 def test_perf(machine):
@@ -125,12 +118,21 @@ def test_iommu(machine, disk, group, mode):
     if group:
         machine.put(PCI + "iommu_group/type", group)
     assert host.iommu(disk) == mode
-    hidden = list(host.hides(host.facts([disk], 0)))
-    assert bool(hidden) == (mode in ("strict", "lazy")), hidden
+    for governor, says in (None, "no frequency governor"), (
+            "powersave", "governor is powersave, not"), ("performance", None):
+        if governor:
+            machine.put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                        governor)
+        hidden = list(host.hides(host.facts([disk], 0)))
+        assert says is None or says in hidden.pop(0)
+        assert bool(hidden) == (mode in ("strict", "lazy")), hidden
 
 
 def test_facts(machine, disk):
     machine.put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast CPU")
+    for name, text in ("a", "Mitigation: PTI"), ("b", "Not affected"):
+        machine.put("sys/devices/system/cpu/vulnerabilities/" + name, text)
+    assert host.facts([disk], 0)["mitigations"] == "1 in force"
     machine.put("proc/cmdline", "quiet mitigations=off")
     machine.put(QUEUE + "write_cache", "write back")
     found = host.facts([disk], 0)
@@ -143,13 +145,7 @@ def test_facts(machine, disk):
     assert found["nvme0n1 wbt_lat_usec"] == "unknown"
 
 
-def test_mitigations(machine):
-    for name, text in ("a", "Mitigation: PTI"), ("b", "Not affected"):
-        machine.put("sys/devices/system/cpu/vulnerabilities/" + name, text)
-    assert host.mitigations() == "1 in force"
-
-
-def test_debug_kernel(machine, monkeypatch, disk):
+def test_debug_kernel(machine, disk):
     """Also that wbt is on; options that are off are not named."""
     release = host.os.uname().release
     machine.put(f"boot/config-{release}",
@@ -161,20 +157,17 @@ def test_debug_kernel(machine, monkeypatch, disk):
     assert "kernel (KASAN)" in said and "2000 us" in said
 
 
-def test_recorded_and_said(machine, disk):
+def test_unpatched_kernel(machine, disk):
+    """It is measured, and its file is what another kernel is compared with; the
+    host is in it, and what hides a gain is said."""
     machine.put(PCI + "iommu_group/type", "DMA-FQ")
-    assert "lazy IOMMU" in machine.bench("-v")
-    result = json.loads(machine.get("plugbench-nvme0n1.json"))
-    assert result["meta"]["host"]["nvme0n1 iommu"] == "lazy"
-
-
-def test_unpatched_kernel(machine):
-    """It is measured, and its file is what another kernel is compared with."""
     machine.remove(QUEUE + "plug_policy")
     machine.put(QUEUE + "plug_policy.new", "always never [seq-small] adaptive")
-    assert 'called "unpatched always"' in machine.bench("--json", "old.json")
-    old = json.loads(machine.get("old.json"))["records"]
-    assert {(one["kernel"], one["policy"]) for one in old} == {
+    said = machine.bench("--json", "old.json")
+    assert 'called "unpatched always"' in said and "lazy IOMMU" in said
+    old = json.loads(machine.get("old.json"))
+    assert old["meta"]["host"]["nvme0n1 iommu"] == "lazy"
+    assert {(one["kernel"], one["policy"]) for one in old["records"]} == {
         ("unpatched", "always"), ("unpatched", "nomerges2")}
     machine.path(QUEUE + "plug_policy.new").rename(
         machine.path(QUEUE + "plug_policy"))

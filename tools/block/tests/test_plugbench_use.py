@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""plugbench on disks in use, with limits, with --write, and on stacks of disks."""
+"""plugbench on disks in use and on stacks, with limits, and with --write."""
 import contextlib
 import re
 import shutil
@@ -56,6 +56,8 @@ def test_budget_in_plan(machine):
     assert machine.snapshot() == before
     machine.check_untouched("/dev/nvme0n1", "--budget", "5s",
                             says="--budget: one round takes")
+    machine.remove("bin/fio")
+    machine.check_untouched("/dev/nvme0n1", code=1, says="apt install fio")
 
 
 @pytest.mark.parametrize("budget, rounds", [(100, 2), (999, 5), (30, 0)])
@@ -160,7 +162,8 @@ def test_fails(stack, how, says, left):
     (["nvme0c1n1/queue/plug_policy"], ["/dev/nvme0n1", *SHORT], 1,
      "nvme0c1n1 below nvme0n1 has no plug_pol"),
     ([], ["/dev/nvme0c1n1"], 2, "the disk above it, /dev/nvme0n1"),
-    (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen")])
+    (LEGS, ["/dev/nvme0n1"], 1, "no disk below it is to be seen"),
+    ([], ["/dev/other"], 2, "/dev/other: no disk; accepted: a whole disk")])
 def test_refused(stack, gone, words, code, says):
     for name in gone:
         stack.remove("sys/block/" + name)

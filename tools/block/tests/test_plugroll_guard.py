@@ -85,19 +85,6 @@ def test_more_chance_of_more_disks_and_metrics():
     assert not guard.tripped(found, {"iops": -.05}, 8)
 
 
-@pytest.mark.parametrize("disks, tries, most", [(1, 300, .06), (8, 30, .1)])
-def test_chance_seldom_trips(disks, tries, most):
-    """Equal modes under a load that scatters by 5%, and is asked after each of
-    30 pairs: the guard trips in a few percent of all tries."""
-    draw, trips = random.Random(16), 0
-    for _ in range(tries):
-        drawn = [changes(*[draw.gauss(0, .05) for _ in range(30)])
-                 for _ in range(disks)]
-        trips += any(guard.tripped(one[:count], {"iops": -.02}, disks)
-                     for one in drawn for count in range(3, 31))
-    assert trips < tries * most
-
-
 # --- collapse() --------------------------------------------------------------
 
 @pytest.mark.parametrize("ios, disks, stops", [
@@ -128,11 +115,6 @@ def test_collapse_of_figures(old, new, limits, collapses):
 
 
 # --- the rest ----------------------------------------------------------------
-
-def test_texts():
-    assert guard.parse_guard("p99=5%,iops=-2%") == {"p99": .05, "iops": -.02}
-    assert guard.guard_text({"p99": .05, "iops": -.02}) == "p99=+5%,iops=-2%"
-
 
 def test_order_of_modes():
     """Of four pairs each mode leads two, and not in a fixed order."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""plugroll keep, undo and apply; what udev makes of the rules is tried in a guest."""
+"""plugroll keep, undo and apply; in a guest udev itself reads the rules."""
 import json
 import os
 import re
@@ -9,11 +9,11 @@ from unittest import mock
 import pytest
 
 from fakehost import busy
-from plugtools.core import disks
+from plugtools.core import disks, system
 from plugtools.core.disks import Disk
 from plugtools.core.journal import Held
 from plugtools.core.system import Interrupted
-from plugtools.roll import keep, plugroll, rules
+from plugtools.roll import disklist, keep, rules
 
 RULES = "etc/udev/rules.d/65-plugroll.rules"
 # of all NVMe disks and one that is named, whose rule comes later and so wins
@@ -102,7 +102,10 @@ def test_all(host, kept, roll):
     well has its own mode."""
     host.disk("sda")
     kept.keep("never", "nvme1n1")
-    kept.keep("adaptive", "--all-nvme")
+    found = json.loads(kept.keep("adaptive", "--all-nvme", "--json"))
+    assert found["disks"] == ["nvme0n1", "nvme2n1"]
+    assert found["skipped"] == {"nvme1n1": "never"}
+    assert list(found["written"]) == ["/" + RULES]
     assert kept.modes() == {"nvme0n1": "adaptive", "nvme1n1": "never",
                             "nvme2n1": "adaptive", "sda": "always"}
     rows = json.loads(roll("list", "--json").out)["disks"]
@@ -245,16 +248,6 @@ def test_exceptions(headed, first, then, said, modes):
     assert list(headed.modes().values()) == modes.split()
 
 
-def test_json(host, headed, roll):
-    """The same for programs; one file, which later events do not use."""
-    headed.keep("never", "nvme1n1")
-    found = json.loads(roll("keep", "adaptive", "--all-nvme", "--json").out)
-    assert found["disks"] == ["nvme0c0n1", "nvme0c1n1", "nvme2n1"]
-    assert found["skipped"] == {"nvme1n1": "never"}
-    assert list(found["written"]) == ["/" + RULES]
-    assert os.listdir(host.path("etc")) == ["udev"]
-
-
 def test_will_not_go_back(headed, roll):
     """A disk that refuses, and one that will not go back: the rules tell of
     that one only."""
@@ -395,7 +388,8 @@ def test_second_signal(host, kept, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         host.kernel_write(path, value)
 
-    old = signal.signal(signal.SIGTERM, plugroll.interrupt)
+    old = signal.getsignal(signal.SIGTERM)
+    system.interruptible()
     monkeypatch.setattr(disks, "write", write)
     with pytest.raises(Interrupted):
         keep.keep("adaptive", [Disk("nvme0n1"), Disk("nvme1n1")])
@@ -412,26 +406,28 @@ def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
 
 # --- two of us at once -------------------------------------------------------
 
-@pytest.mark.parametrize("action", [keep.undo, lambda: keep.keep(
-    "adaptive", [Disk("nvme0n1")])], ids=["undo", "keep"])
-def test_at_once(kept, monkeypatch, action):
-    """Who reads, changes and writes the rules lets nobody else do so."""
+@pytest.mark.parametrize("module, file, action", [
+    (rules, rules.RULES, keep.undo),
+    (rules, rules.RULES, lambda: keep.keep("adaptive", [Disk("nvme0n1")])),
+    (disklist, disklist.TRIES, lambda: disklist.note_try(
+        {"mode": "never", "disks": {}}, []))], ids=range(3))
+def test_at_once(kept, monkeypatch, module, file, action):
+    """Who reads, changes and writes the rules, or what came of tries, lets
+    nobody else do so."""
     kept.keep("seq-small", "nvme1n1")
-    seen = []
+    read, seen = module.read, []
 
-    def alone(real):
-        def call(*words):
-            with pytest.raises(Held), keep.locked([os.path.basename(RULES)],
+    def alone(path, *default):
+        if path.endswith(file):
+            seen.append(path)
+            with pytest.raises(Held), keep.locked([os.path.basename(file)],
                                                   "x"):
                 pass
-            seen.append(real.__name__)
-            return real(*words)
-        return call
+        return read(path, *default)
 
-    for name in "on_file", "install":
-        monkeypatch.setattr(keep, name, alone(getattr(keep, name)))
+    monkeypatch.setattr(module, "read", alone)
     action()
-    assert seen == ["on_file", "install"]
+    assert seen
 
 
 # --- apply: paths of NVMe multipath that come later --------------------------
@@ -446,9 +442,12 @@ def paths(host, roll):
 
 
 def test_new_path(host, paths, logged):
-    """It is set; paths of other disks are not."""
+    """It is set, once nobody measures it; paths of other disks are not."""
     paths.come()
     paths.come("nvme1c3n1", wwid="eui.2")
+    with keep.locked(["nvme0c2n1"], "plugbench"):
+        paths.apply()
+    assert host.mode("nvme0c2n1") == "always"
     assert paths.apply() == (0, "", "")
     assert (host.mode("nvme0c2n1"), host.mode("nvme1c3n1")) == (
         "adaptive", "always")
@@ -479,13 +478,6 @@ def test_waits_for_paths(host, paths, roll, monkeypatch):
     assert host.mode("nvme0c2n1") == "adaptive"
 
 
-def test_path_that_somebody_measures(host, paths):
-    paths.come()
-    with keep.locked(["nvme0c2n1"], "plugbench"):
-        paths.apply()
-    assert host.mode("nvme0c2n1") == "always"
-
-
 def test_undo_that_comes_first_wins(host, paths, roll, monkeypatch):
     paths.come()
     real = keep.locked
@@ -498,8 +490,4 @@ def test_undo_that_comes_first_wins(host, paths, roll, monkeypatch):
     monkeypatch.setattr(keep, "locked", undo_first)
     paths.apply()
     assert host.mode("nvme0c2n1") == "always"
-
-
-def test_nothing_kept(paths, roll):
-    roll("undo")
     paths.apply().fails(1, "nothing is kept")

@@ -8,7 +8,6 @@ from unittest import mock
 import pytest
 
 from fakehost import Load
-from plugtools.core import journal
 from plugtools.core.disks import Disk
 from plugtools.roll import disklist, meter
 
@@ -87,23 +86,6 @@ def test_try_of_virtual_disk(host, recommended, scheduler, mode):
             "iops": {"change": 3, "low": 2, "high": 4}}}}}))
     assert recommended({"device/model": "QEMU NVMe Ctrl",
                         "queue/scheduler": scheduler})[0] == mode
-
-
-def test_two_at_once(host, monkeypatch):
-    """Who notes a try lets nobody else read or write meanwhile."""
-    host.disk("nvme0n1")
-    known, asked = disklist.tries, []
-
-    def tries():
-        with pytest.raises(journal.Held), journal.locked(["tries.json"], "x"):
-            pass
-        asked.append(1)
-        return known()
-
-    monkeypatch.setattr(disklist, "tries", tries)
-    disklist.note_try({"mode": "never", "disks": {"nvme0n1": {
-        "status": "held", "figures": {}}}}, [Disk("nvme0n1")])
-    assert asked and list(known()) == ["eui.nvme0n1"]
 
 
 @pytest.mark.parametrize("text", [

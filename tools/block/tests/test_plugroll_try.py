@@ -163,15 +163,6 @@ def test_trips(host, tries, logged):
     assert not tries.left() and not os.listdir(host.path("etc"))
 
 
-def test_holds(host, tries):
-    """A mode that does good is not kept unless asked for."""
-    code, found, said = tries.json(GOOD)
-    assert (code, found["status"], tries.mode()) == (0, "held", "always"), said
-    assert (found["version"], found["kept"]) == (2, False)
-    assert found["disks"]["nvme0n1"]["figures"]["iops"]["low"] > .2
-    assert not host.get(RULES, "")
-
-
 @pytest.mark.parametrize("speed, require, want", [
     (1.3, "iops=+0.5%", 0), (1.0, "iops=+0.5%", 5), (1.3, "iops=35%", 5),
     (1.3, "mean=-1%", 0), (1.0, "mean=-1%", 5), (1.3, "iops=1%,mean=-50%", 5),
@@ -188,11 +179,17 @@ def test_required_gain(tries, speed, require, want):
         assert "% is required" in found["why"]
 
 
-def test_nomerges(host, tries, roll):
-    """A host that merges nothing is told what a try is worth."""
+def test_holds(host, tries, roll):
+    """A mode that does good is not kept unless asked for; a host that merges
+    nothing is told what a try is worth."""
     host.put("sys/block/nvme0n1/queue/nomerges", "2")
-    assert "nvme0n1: the host keeps nomerges=2" in tries.text(GOOD).out
-    assert tries.json(GOOD)[1]["nomerges"] == ["nvme0n1"]
+    tries.text(GOOD).prints("nvme0n1: the host keeps nomerges=2",
+                            "guarding mean=+10%,iops=-2%: no tracefs")
+    code, found, said = tries.json(GOOD)
+    assert (code, found["status"], tries.mode()) == (0, "held", "always"), said
+    assert (found["kept"], found["nomerges"]) == (False, ["nvme0n1"])
+    assert found["disks"]["nvme0n1"]["figures"]["iops"]["low"] > .2
+    assert not host.get(RULES, "")
     assert "nomerges=2" in roll("keep", "never", "nvme0n1").out
 
 
@@ -315,45 +312,33 @@ def test_one_of_two_goes(host, tries, monkeypatch):
 
 # --- somebody, or something, else --------------------------------------------
 
-def test_somebody_else(host, tries):
-    """A mode set by hand meanwhile ends the try, and stays."""
-    tries.at_end(lambda: tries.mode() == "never" and host.put(
-        KNOB, offer("seq-small")))
-    tries.text({"nvme0n1": {}}).fails(1, "somebody else has set")
-    assert tries.mode() == "seq-small"
-
-
-def test_not_back(host, tries):
-    """What is said is what is set, also by somebody else in the end."""
+@pytest.mark.parametrize("when, file, code, told, mode", [
+    # a mode set by hand ends the try, and stays
+    (lambda number, mode: mode == "never", (KNOB, offer("seq-small")), 1,
+     ["somebody else has set"], "seq-small"),
+    # also in the end: what is said is what is set
+    (lambda number, mode: number == 1 + 2 * 3, (KNOB, offer("seq-small")), 3,
+     ["is left at seq-small, which somebody else has set",
+      "; nvme0n1 is seq-small"], "seq-small"),
+    # a disk that goes and comes back is another one: its mode is its own, and
+    # nobody says that the mode before is back
+    (lambda number, mode: number > 4 and mode == "always",
+     ("sys/block/nvme0n1/diskseq", "8"), 1,
+     ["nvme0n1 has gone, and another disk has its name",
+      "has gone, and its disk with it"], "always")], ids=range(3))
+def test_meanwhile(host, tries, when, file, code, told, mode):
     calls = []
 
     def change():
         calls.append(1)
-        if len(calls) == 1 + 2 * 3:
-            host.put(KNOB, offer("seq-small"))
+        if when(len(calls), tries.mode()):
+            host.put(*file)
 
     tries.at_end(change)
-    out = tries.text({"nvme0n1": {"never": .5}}).prints(
-        "is left at seq-small, which somebody else has set", code=3)
-    assert re.search("the guard tripped: .*; nvme0n1 is seq-small$", out)
-    assert tries.mode() == "seq-small"
-
-
-def test_comes_back(host, tries):
-    """A disk that goes and comes back is another one: its mode is its own, and
-    nobody says that the mode before is back."""
-    calls = []
-
-    def change():
-        calls.append(tries.mode())
-        if len(calls) > 4 and calls[-1] == "always":
-            host.put("sys/block/nvme0n1/diskseq", "8")
-
-    tries.at_end(change)
-    done = tries.text({"nvme0n1": {}})
-    done.fails(1, "nvme0n1 has gone, and another disk has its name")
-    assert "has gone, and its disk with it" in done.out
-    assert tries.mode() == "always"
+    said = tries.text({"nvme0n1": {"never": .5}}).text(code)
+    assert [text for text in told if text not in said] == []
+    assert "is back" not in said
+    assert tries.mode() == mode
 
 
 # --- --keep ------------------------------------------------------------------
@@ -514,7 +499,7 @@ def test_nohup(host, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN
                       if number == signal.SIGHUP else signal.SIG_DFL)
-        patch.setattr(plugroll.signal, "signal", handled)
+        patch.setattr(signal, "signal", handled)
         plugroll.main(["list"])
     assert {call.args[0] for call in handled.call_args_list} == {
-        signal.SIGINT, signal.SIGTERM}
+        signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}

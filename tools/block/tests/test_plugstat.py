@@ -36,8 +36,11 @@ def test_sums_and_figures(host, said):
                                  for name in BUSY}, 1)
         host.put("sys/block/nullb0/stat", BUSY_STAT)
 
+    host.policy("nullb0", "never", "elevator")
     disks, answers = said("nullb0", during=busy)
     assert list(disks) == ["nullb0"]
+    assert disks["nullb0"]["policy"] == {
+        "mode": "never", "force": "always", "why": "elevator"}
     counters, fig = (disks["nullb0"][what] for what in ("counters", "figures"))
     assert {**counters, **BUSY, "stat_ios": 3200, "stat_merges": 31} == counters
     assert {**fig, "requests": 3200, "merged": pytest.approx(31 / 3231),
@@ -78,19 +81,15 @@ def test_doorbells(host, said):
     assert answers["nvme0c1n1"]["doorbell"] == "yes: 32.0 commands per doorbell"
 
 
-def test_no_io(said):
-    _, answers = said("nvme0n1", "nullb0")
-    for disk in "nvme0n1", "nullb0":
-        assert set(answers[disk].values()) == {"no I/O was seen"}
-
-
 def test_legs(host, said):
     """Of a head of NVMe multipath, and of dm."""
     host.put("sys/block/nvme1n1/stat", STAT)
     host.counted("nvme1c2n1", "nvme2")
     host.counted("nvme1c3n1", "nvme3")
     host.put("sys/block/dm-0/slaves/nullb0/x")
-    assert list(said("nvme1n1")[0]) == ["nvme1c2n1", "nvme1c3n1"]
+    disks, answers = said("nvme1n1")
+    assert list(disks) == ["nvme1c2n1", "nvme1c3n1"]
+    assert set(answers["nvme1c3n1"].values()) == {"no I/O was seen"}
     assert list(said("dm-0")[0]) == ["nullb0"]
 
 

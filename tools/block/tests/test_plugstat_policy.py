@@ -60,11 +60,12 @@ def learnt(host, stat):
 
 
 def test_adaptive_for_programs(learnt):
-    """Also lines of a later kernel."""
+    """Also lines of a later kernel; hardware queues by their number."""
     learnt.queues(LEARNT + "taste sweet and sour\nalone")
+    learnt.queues(LEARNT, LEARNT, first=9)
     found = learnt.json()
     assert found["not_in_force"] is None
-    assert list(found["hctx"]) == ["0", "1"]
+    assert list(found["hctx"]) == ["0", "1", "9", "10"]
     queue = found["hctx"]["0"]
     assert {**queue, "group": 4, "pinned": 0, "from": 8, "trial": 4,
             "sample_flushes": 500, "requests_per_s": 1e6,
@@ -95,12 +96,6 @@ def test_hardware_queue(learnt, texts, group, cells):
     assert len(lines) == 4
     assert len(lines[1]) == len(lines[2])
     assert len(texts) > 1 or "has no sample of 1 hardware queues" in lines[3]
-
-
-def test_hardware_queues_in_order(learnt):
-    learnt.queues(LEARNT, LEARNT, first=9)
-    assert [text.split()[0] for text in learnt.table()[1][2:5]] == [
-        "0", "9", "10"]
 
 
 @pytest.mark.parametrize("text", [NO_SAMPLE, ""])
@@ -163,13 +158,6 @@ def test_policy_without_debugfs(host, stat, policies):
         ["sda", "never", "always", "no-queue_rqs"]]
 
 
-def test_each_interval_says_it_to_programs(host, stat):
-    host.policy("nvme0n1", "never", "elevator")
-    first = stat("--json", "nvme0n1", "1", "1").out.splitlines()[0]
-    assert json.loads(first)["disks"]["nvme0n1"]["policy"] == {
-        "mode": "never", "force": "always", "why": "elevator"}
-
-
 @pytest.mark.parametrize("disks", [[], ["nullb0"]])
 def test_no_policy(host, stat, disks):
     def refuses(option, code=1):
@@ -201,14 +189,13 @@ def test_check(host, stat):
     assert stat("--policy").code == 0
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, plugstat.Interrupted])
 @pytest.mark.parametrize("name, words", [
     ("check_policies", "--policy --check"), ("print_policies", "--policy"),
     ("export", "--prometheus"), ("choose", "--counting on")])
-def test_interrupted(host, stat, monkeypatch, error, name, words):
+def test_interrupted(host, stat, monkeypatch, name, words):
     """It is not as if all were in force, or done."""
     def interrupt(*_words):
-        raise error
+        raise plugstat.Interrupted
     host.policy("nvme0n1", "adaptive", "elevator")
     monkeypatch.setattr(plugstat, name, interrupt)
     assert stat(*words.split()).code == 130
@@ -216,16 +203,8 @@ def test_interrupted(host, stat, monkeypatch, error, name, words):
 
 # --- many disks, and such that go --------------------------------------------
 
-def test_disk_that_goes_while_modes_are_checked(host, stat, monkeypatch):
-    host.policy("nullb0", "always")
-    monkeypatch.setattr(plugstat, "print_policies",
-                        lambda *_: host.remove("sys/block/nullb0"))
-    done = stat("--policy", "--check", "nullb0")
-    assert done.out == "" and done.fails(1, "nullb0")
-
-
 @pytest.mark.parametrize("words", [
-    "--policy --json", "--prometheus", "--prometheus nullb0 nvme0n1"])
+    "--policy --check --json", "--prometheus", "--prometheus nullb0 nvme0n1"])
 def test_disk_that_goes(host, stat, words):
     """It costs its own lines, whenever it does."""
     host.policy("nvme0n1", "adaptive")

@@ -6,8 +6,7 @@ import subprocess
 import pytest
 
 from fakehost import finish, stopped
-
-ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
+from plugtools.core.system import SIGNALS
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def end(child, number=signal.SIGINT):
     return done.prints()
 
 
-@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_signals(watching, levels, number):
     child = watching("nullb0")
     assert levels() == "10"

@@ -129,20 +129,6 @@ def check_host(plan, _args):
         yield "warn", text
 
 
-def check_governor(plan, _args):
-    """A CPU that changes its clock blurs what is measured."""
-    now = read(rooted(f"/sys/devices/system/cpu/cpu{plan.cpu}/cpufreq/"
-                      "scaling_governor"), "")
-    if now == "performance":
-        yield "ok", f"governor of CPU {plan.cpu} is performance"
-    elif now:
-        yield "warn", (f"governor of CPU {plan.cpu} is {now}, not performance: "
-                       "cpupower frequency-set -g performance")
-    else:
-        yield "warn", (f"CPU {plan.cpu} has no frequency governor that can be "
-                       "read, as in virtual machines")
-
-
 def check_use(plan, args):
     """The load and the settings hit whoever uses the disk."""
     found = uses(plan.disk)
@@ -184,8 +170,7 @@ def check_idle(plan, _args):
 
 
 CHECKS = [check_permission, check_tools, check_jobfile, check_policy,
-          check_scheduler, check_queue, check_host, check_governor, check_use,
-          check_output]
+          check_scheduler, check_queue, check_host, check_use, check_output]
 
 
 def run_checks(plan, args):

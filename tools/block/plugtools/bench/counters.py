@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """What plugbench counts beside fio: perf's events, doorbells, group sizes."""
 import contextlib
-import glob
 import os
 import re
 import shutil
 
 from ..core.system import read
-from ..stat.source import plug_stats, switch_of
+from ..stat.source import adaptive, plug_stats, switch_of
 from ..stat.switch import Switches
 
 TIMED_EVENTS = ["instructions", "cycles", "cache-misses", "context-switches"]
@@ -15,15 +14,16 @@ UNPLUG_EVENT = "block:block_unplug"
 
 
 def learnt(legs):
-    return {path: read(path, "") for leg in legs
-            for path in glob.glob(leg.debug("hctx*/plug_adaptive"))}
+    """What "adaptive" knows, of each hardware queue."""
+    found = {leg.name: adaptive(leg.name) for leg in legs}
+    return {(name, number): queue for name, one in found.items() if one
+            for number, queue in one["hctx"].items()}
 
 
 def group(before, after):
     """Mean group size of the hardware queues that have learnt meanwhile."""
-    found = [re.search(r"^group (\d+)$", text, re.MULTILINE)
-             for path, text in after.items() if text != before.get(path)]
-    sizes = [int(match[1]) for match in found if match]
+    sizes = [queue["group"] for key, queue in after.items()
+             if queue != before.get(key) and "group" in queue]
     return round(sum(sizes) / len(sizes), 3) if sizes else None
 
 

@@ -100,6 +100,13 @@ def facts(legs, cpu):
 
 def hides(found):
     """What makes a gain small or meaningless, a sentence each."""
+    governor = found["governor"]
+    if governor == "unknown":
+        yield ("the CPU has no frequency governor that can be read, as in "
+               "virtual machines")
+    elif governor != "performance":
+        yield (f"the CPU's governor is {governor}, not performance: its clock "
+               "blurs what is measured (cpupower frequency-set -g performance)")
     debug = set(found["options"].split()) & set(DEBUG)
     if debug:
         yield (f"a debug or real-time kernel ({', '.join(sorted(debug))}): "

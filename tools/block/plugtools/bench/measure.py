@@ -235,7 +235,8 @@ class Bench:
             self.rounds(save)
         except Interrupted as problem:
             if not self.whole:
-                raise
+                raise Interrupted(f"{problem}; no result was written") \
+                    from problem
             self.interrupted = str(problem)
             self.stopped(f"interrupted by {problem}",
                          self.whole[-1]["run"] + 1)

@@ -6,16 +6,14 @@ changed is put back, also if plugbench is killed.
 """
 import argparse
 import shlex
-import signal
-import subprocess
 import sys
 
 from .. import VERSION
 from ..core.disks import all_disks, find_disk, node_name, with_knob
 from ..core.journal import Journal, locked, recover
-from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, active, matching, printable, refusal,
-                           say, seconds)
+from ..core.system import (EnvironmentProblem, UsageProblem, active,
+                           interruptible, matching, outcome, printable, say,
+                           seconds)
 from ..report import results
 from ..report.records import POLICIES
 from . import host
@@ -79,7 +77,8 @@ def confirm_write(plan):
         raise UsageProblem("--write needs --yes where nobody can be asked; "
                            "nothing was written")
     name = plan.disk.name
-    if input(f"Type the disk's name ({name}) to go on: ").strip() != name:
+    say(f"Type the disk's name ({name}) to go on: ", end="")
+    if sys.stdin.readline().strip() != name:
         raise UsageProblem("not confirmed; nothing was written")
 
 
@@ -365,20 +364,8 @@ def finished(args, result, found, warnings):
 
 def main(words=None):
     args = arguments(sys.argv[1:] if words is None else words)
-    for number in SIGNALS:      # before and after the runs, as on Ctrl-C
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
-    try:
-        return work(args)
-    except UsageProblem as problem:
-        code, text = 2, problem
-    except PermissionError as problem:
-        code, text = 1, f"{problem.filename}: {refusal(problem)}"
-    except (EnvironmentProblem, OSError, subprocess.TimeoutExpired) as problem:
-        code, text = 1, problem
-    except Interrupted as problem:
-        code, text = 130, f"interrupted by {problem}; no result was written"
-    except (KeyboardInterrupt, EOFError):
-        code, text = 130, "interrupted"
-    say(f"plugbench: {text}", sys.stderr)
+    interruptible()             # before and after the runs
+    code, why = outcome(work, args)
+    if why:
+        say(f"plugbench: {why}", sys.stderr)
     return code

@@ -61,10 +61,6 @@ class Disk:
     def path(self, attribute):
         return os.path.join(self.dir, attribute)
 
-    def debug(self, attribute):
-        return os.path.join(rooted("/sys/kernel/debug/block"), self.name,
-                            attribute)
-
     def get(self, attribute, default=""):
         return read(self.path(attribute), default)
 
@@ -228,14 +224,18 @@ def disk_of_partition(name):
         rooted(f"/sys/block/{disk}/{name}/partition")) else None
 
 
+def no_disk(argument, why):
+    return UsageProblem(f"{argument or repr('')}: {why}; accepted: a whole "
+                        f"disk, as /dev/nvme0n1 ({with_knob()})")
+
+
 def kernel_name(node, argument):
     """The name that the kernel gives to the device behind a node."""
     if rooted(""):
         return os.path.basename(node)
     mode = os.stat(node)
     if not stat.S_ISBLK(mode.st_mode):
-        raise UsageProblem(f"{argument} is no block device; accepted: a whole "
-                           f"disk, as /dev/nvme0n1 ({with_knob()})")
+        raise no_disk(argument, "no block device")
     return os.path.basename(os.path.realpath("/sys/dev/block/%d:%d" % (
         os.major(mode.st_rdev), os.minor(mode.st_rdev))))
 
@@ -251,9 +251,7 @@ def find_disk(argument):
         hidden = os.path.basename(argument)
         if argument == "/dev/" + hidden and is_disk(hidden):
             return Disk(hidden)
-        raise UsageProblem("%s: no such disk; accepted: a whole disk, as "
-                           "/dev/nvme0n1 (%s)" % (argument or "''",
-                                                  with_knob()))
+        raise no_disk(argument, "no such disk")
     name = kernel_name(node, argument)
     if is_disk(name):
         return Disk(name, node)
@@ -262,8 +260,7 @@ def find_disk(argument):
         raise UsageProblem(
             f"{argument} is a partition of {whole}, and the policy is the "
             f"whole disk's; accepted: {node_name(whole)}")
-    raise UsageProblem(f"{argument} is no disk; accepted: a whole disk, as "
-                       f"/dev/nvme0n1 ({with_knob()})")
+    raise no_disk(argument, "no disk")
 
 
 def find_disks(arguments):

@@ -6,12 +6,13 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 
 
 # What ends a program in order.
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 
 
 class UsageProblem(Exception):
@@ -87,6 +88,30 @@ def run(program, main):
     if LOST:
         say(f"{program}: output is lost: {LOST[0]}", sys.stderr)
     return code or int(bool(LOST))
+
+
+def interruptible():
+    """Signals raise Interrupted, but for those that the shell has us ignore,
+    as nohup does."""
+    def interrupt(number, _frame):
+        raise Interrupted(signal.Signals(number).name)
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
+
+
+def outcome(work, *words):
+    """(exit code, what to say of it or None) of a program's work."""
+    try:
+        return work(*words), None
+    except UsageProblem as problem:
+        return 2, str(problem)
+    except (EnvironmentProblem, subprocess.TimeoutExpired) as problem:
+        return 1, str(problem)
+    except OSError as problem:
+        return 1, f"{problem.filename or 'error'}: {refusal(problem)}"
+    except Interrupted as problem:
+        return 130, f"interrupted by {problem}"
 
 
 def rooted(path):

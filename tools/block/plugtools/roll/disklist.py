@@ -27,6 +27,7 @@ NOMERGES = ("the host keeps nomerges=2: nothing merges in any mode, and what "
             "is measured holds for that only; who sets it (perftune.py does) "
             "may set it again")
 HEADER = ["Disk", "set", "in-force", "why-not", "advice", "evidence"]
+NO_ADVICE = {"worth_a_try": None, "best": None}     # one or none is a mode
 FALLBACK = {"elevator": "an I/O scheduler", "blocking-driver":
             "a driver that may sleep", "no-queue_rqs":
             "a driver that takes no groups of requests"}
@@ -135,20 +136,15 @@ def advise(disk, known):
     why = fallback(disk)
     better = [mode for mode, one in tried.items() if is_better(one)]
     if better and not why:
-        return advice(best=better[-1]), said
+        return {**NO_ADVICE, "best": better[-1]}, said
     why = why or costly_doorbell(disk)
     if why:
-        return advice(best="always"), [why] + said
+        return {**NO_ADVICE, "best": "always"}, [why] + said
     mode, evidence = by_load(disk)
     if tried.get(mode, {}).get("status") == "tripped":
         mode = "always"
-    return advice(best=mode) if mode == "always" else \
-        advice(worth_a_try=mode), said + [evidence]
-
-
-def advice(worth_a_try=None, best=None):
-    """Of both, one or none is a mode."""
-    return {"worth_a_try": worth_a_try, "best": best}
+    name = "best" if mode == "always" else "worth_a_try"
+    return {**NO_ADVICE, name: mode}, said + [evidence]
 
 
 def keeps_nomerges(disk):
@@ -161,7 +157,7 @@ def describe(disk, legs, kept, known):
     found = {"disk": disk.name, "legs": [leg.name for leg in legs]}
     if not disk.has_knob():
         return dict(found, set=None, in_force=None, why="not its own",
-                    kept=None, **advice(), nomerges=None, evidence=[
+                    kept=None, **NO_ADVICE, nomerges=None, evidence=[
                         "its policy is that of " + ", ".join(found["legs"])])
     now = disk.effect()
     said, evidence = advise(disk, known)

@@ -60,10 +60,6 @@ def parse_guard(text, harm_limit=True):
     return guard
 
 
-def parse_gain(text):
-    return parse_guard(text, False)
-
-
 def lacking(pairs, gains):
     """Why a mode does not gain what is required, or None: all of the 95%
     interval must lie there."""

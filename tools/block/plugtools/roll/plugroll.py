@@ -7,17 +7,16 @@ puts the old one back.  Every decision goes to the system's log.
 import argparse
 import json
 import re
-import signal
 import sys
 
 from .. import VERSION
 from ..core.disks import all_disks, find_disks, with_knob, without_knob
-from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
-                           UsageProblem, matching, refusal, say, seconds)
+from ..core.system import (EnvironmentProblem, interruptible, matching,
+                           outcome, say, seconds)
 from ..schemas import MODES
 from .disklist import (NOMERGES, check_list, keeps_nomerges, listing_of,
                        note_try, print_list)
-from .guard import parse_gain, parse_guard
+from .guard import parse_guard
 from .keep import apply, can_keep, keep, undo
 from .rules import ALL_NVME
 from .trial import (ALREADY, HELD, NO_GAIN, PROGRAM, TRIPPED, log,
@@ -121,9 +120,10 @@ def add_try(verbs):
                       help="end as soon as a limit is exceeded for sure "
                       "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
                       "kernel has no trace events]")
-    verb.add_argument("--require", type=parse_gain, action=Once, default={},
-                      metavar="GAINS", help="hold only if it is sure to gain "
-                      "this much, such as iops=+0.5%%")
+    verb.add_argument("--require", type=lambda text: parse_guard(text, False),
+                      action=Once, default={}, metavar="GAINS",
+                      help="hold only if it is sure to gain this much, such as "
+                      "iops=+0.5%%")
     verb.add_argument("--block", type=BLOCK, metavar="SEC",
                       help="how long the modes take turns [2 to 10, by --for]")
     verb.add_argument("--keep", action="store_true",
@@ -242,29 +242,16 @@ def do_apply(args):
     return 0
 
 
-def interrupt(number, _frame):
-    raise Interrupted(signal.Signals(number).name)
-
-
 def main(words=None):
     args = arguments(words)
-    for number in SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:      # nohup
-            signal.signal(number, interrupt)
-    verb = {"list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
-            "apply": do_apply}[args.verb]
-    try:
-        return verb(args)
-    except Interrupted as error:
-        why, code = "interrupted by %s%s" % (
-            error, INTERRUPTED.get(args.verb, "")), 130
-    except UsageProblem as error:
-        why, code = str(error), 2
-    except EnvironmentProblem as error:
-        why, code = str(error), 1
-    except OSError as error:
-        why, code = f"{error.filename}: {refusal(error)}", 1
-    say(f"{PROGRAM}: {why}", sys.stderr)
-    if args.verb != "list":
-        log(f"{args.verb}: {why}")
+    interruptible()
+    code, why = outcome({
+        "list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
+        "apply": do_apply}[args.verb], args)
+    if code == 130:
+        why += INTERRUPTED.get(args.verb, "")
+    if why:
+        say(f"{PROGRAM}: {why}", sys.stderr)
+        if args.verb != "list":
+            log(f"{args.verb}: {why}")
     return code

@@ -99,7 +99,7 @@ def known_by(disk):
 
 
 def entries_of(disk, entries):
-    """Those that are about a disk; each file of its is read once."""
+    """Those that are about a disk, each of whose files is read once."""
     known = {key: disk.get(key) for key in {one.key for one in entries}}
     return [one for one in entries if (
         fnmatch.fnmatch(disk.name, one.value) if one.key == "name" else

@@ -221,8 +221,8 @@ class Try:
         for disk, block in self.measure(self.args.block).items():
             if "p99" not in block:
                 self.meter.close()
-                return (f"{disk.name}: fewer than {LEAST_TIMES} response times of "
-                        f"{block['requests']} requests in a block of "
+                return (f"{disk.name}: fewer than {LEAST_TIMES} response times "
+                        f"of {block['requests']} requests in a block of "
                         f"{self.args.block:g} s; try a longer --block, or "
                         "guard the mean")
         return None

@@ -12,8 +12,8 @@ import time
 
 from .. import VERSION
 from ..core.disks import NO_KNOB, Disk, disks, find_disks, without_knob
-from ..core.system import (EnvironmentProblem, Interrupted, UsageProblem,
-                           matching)
+from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
+                           UsageProblem, interruptible, matching)
 from . import prometheus, switch
 from .figures import delta, figures
 from .output import Json, Table, check_policies, print_policies
@@ -61,7 +61,6 @@ Exit codes: 0 ok, 1 the environment does not allow it or the disks are gone,
 2 usage, 3 a mode is not in force (--check), 130 interrupted; what goes on
 until then ends with 0.
 """
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def rows_of(old, new):
@@ -82,7 +81,7 @@ def watch(names, args, output):
             output.interval(rows_of(last, new))
             last = {**last, **new}
             done += 1
-    except (Interrupted, KeyboardInterrupt):
+    except Interrupted:
         last = {**last, **sample_all(names)}
     output.end(rows_of(first, last))
     if not names:
@@ -123,7 +122,7 @@ def export_again(args):
             if args.textfile:
                 export(args.disks, args.textfile)
             done += 1
-    except (Interrupted, KeyboardInterrupt):
+    except Interrupted:
         pass
     if args.prometheus:
         export(args.disks, None)
@@ -253,11 +252,6 @@ def at_once(args):
     return args.policy or args.counting or args.exported
 
 
-def stop(_signal, _frame):
-    """SIGTERM and its like end the watch as Ctrl-C does."""
-    raise Interrupted
-
-
 def attempt(args, switches):
     try:
         if not at_once(args):
@@ -265,7 +259,7 @@ def attempt(args, switches):
                   Json(args) if args.json else Table(args))
         if args.check and check_policies(with_policy(args.disks)):
             return 3
-    except (Interrupted, KeyboardInterrupt):
+    except Interrupted:
         # so a watch ends; what is done at once has not been done
         return 130 if args.policy or args.counting or args.once else 0
     except (EnvironmentProblem, UsageProblem) as problem:
@@ -276,12 +270,10 @@ def attempt(args, switches):
 
 def main(argv=None):
     args = parse(argv)
-    switches = switch.Switches()
-    for number in SIGNALS:
-        signal.signal(number, stop)
-    try:
-        return attempt(args, switches)
-    finally:
-        for number in (signal.SIGINT,) + SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        switches.close()
+    interruptible()
+    with switch.Switches() as switches:
+        try:
+            return attempt(args, switches)
+        finally:
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
