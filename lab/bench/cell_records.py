@@ -65,7 +65,8 @@ def make(cell, profile, words, commit):
     else:
         figures = of_load(cell, profile, number)
     return {
-        "suite": cell.suite, "kernel": cell.recorded_kernel,
+        "suite": cell.suite,
+        "kernel": "unpatched" if cell.kernel == "noplug" else cell.kernel,
         "policy": cell.policy, "profile": cell.profile,
         "workload": cell.workload, "run": cell.run, "seed": cell.seed,
         "commit": commit, "time_scale": profiles.scale(profile), **figures}

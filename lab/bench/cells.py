@@ -171,11 +171,6 @@ class Cell:
         """Of the load's and of the device's random numbers."""
         return self.run
 
-    @property
-    def recorded_kernel(self):
-        """As the records name it."""
-        return "unpatched" if self.kernel == "noplug" else self.kernel
-
 
 def product(suite, pairs, names, workloads, runs=1):
     """The cells of all combinations, the policies of a workload together."""

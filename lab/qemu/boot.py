@@ -302,11 +302,6 @@ def is_process(guest):
         return image.read(4) == b"\x7fELF"
 
 
-def uml_args(guest, initrd, port):
-    return [guest.kernel, f"mem={guest.mem}M", f"initrd={initrd}",
-            f"ssl1=fd:{port}", *UML_ARGS.split(), *kernel_args(guest).split()]
-
-
 # --- shadow doorbells ------------------------------------------------------
 
 def ask(sock, text):
@@ -624,7 +619,9 @@ def serve(guest, process, lines, log):
 def command(guest, accel, result, initrd, fds):
     """(command line, file for what it prints) of QEMU, or of the kernel."""
     if is_process(guest):
-        return uml_args(guest, initrd, fds[0]), result.log
+        return [guest.kernel, f"mem={guest.mem}M", f"initrd={initrd}",
+                f"ssl1=fd:{fds[0]}", *UML_ARGS.split(),
+                *kernel_args(guest).split()], result.log
     return (qemu_args(guest, accel, initrd, result.log, *fds),
             out_path(guest, "qemu.log"))
 

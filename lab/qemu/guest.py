@@ -87,18 +87,14 @@ def stripped(path):
         return Path(path if done.returncode else out.name).read_bytes()
 
 
-def applets():
-    """The host's busybox has the same as the guest's, and can be asked."""
-    return kernel.quiet(["busybox", "--list"], "busybox").split()
-
-
 def entries(shell, fio):
     """The archive, part by part. It is not compressed: unpacking would be
     emulated, loading it is not."""
     for name in ("bin", "dev", "etc", "mnt", "proc", "run", "sys", "tmp"):
         yield boot.cpio_entry(name, 0o040755)
     yield boot.cpio_entry("sbin", 0o120777, b"bin")
-    for name in applets():
+    # The host's busybox has the same as the guest's, and can be asked.
+    for name in kernel.quiet(["busybox", "--list"], "busybox").split():
         if name != "busybox":
             yield boot.cpio_entry(f"bin/{name}", 0o120777, b"busybox")
     yield boot.cpio_entry("bin/busybox", 0o100755, Path(shell).read_bytes())
