@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """make bench SUITE=native: nanoseconds on a real CPU, not instructions.
 

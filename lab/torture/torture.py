@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Torture the series: kernels that look for bugs, stacks of block devices,
 loads that verify their data, and all that may disturb them, by chance.
