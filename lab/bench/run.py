@@ -48,7 +48,6 @@ class Unavailable(Exception):
 # --- the parts: records ------------------------------------------------------
 
 def clocked():
-    """Unpatched and patched, by the clock."""
     if {platform.machine(), os.environ.get("ARCH") or "x86_64"} != {"x86_64"}:
         raise Unavailable("User Mode Linux, which takes the time, runs on x86_64 "
                           "alone")

@@ -164,26 +164,14 @@ def cpio_tree(src, dst):
                     for path in sorted(Path(src).rglob("*")) if not path.is_dir())
 
 
-def split_file_option(pair):
-    """SRC:DST, where DST is absolute."""
-    src, colon, dst = pair.rpartition(":")
-    if not colon or not dst.startswith("/"):
-        raise UsageError(f"file '{pair}' is not SRC:DST with an absolute DST")
-    if not os.path.exists(src):
-        raise UsageError(f"file {src}: no such file")
-    return src, dst
-
-
 def write_initrd(guest, path):
     """The initramfs with the job and its files behind it: the kernel unpacks
     one archive after the other."""
     shutil.copyfile(guest.initramfs, path)
     with open(path, "ab") as out:
         out.write(bytes(-out.tell() % 4))
-        for pair in guest.files:
-            out.write(cpio_tree(*split_file_option(pair)))
-        if guest.job:
-            out.write(cpio_file(guest.job, "/job"))
+        for pair in (*guest.files, *([f"{guest.job}:/job"] if guest.job else [])):
+            out.write(cpio_tree(*pair.rpartition(":")[::2]))
         out.write(cpio_entry("TRAILER!!!", 0))
 
 

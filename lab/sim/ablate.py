@@ -62,7 +62,6 @@ RULES = {
 
 
 def substituted(source, name):
-    """The source without a rule."""
     for text, replacement in RULES[name]:
         if source.count(text) != 1:
             raise simrun.SimError(
@@ -73,7 +72,6 @@ def substituted(source, name):
 
 
 def engine_of(name, source):
-    """Compile a controller; the program."""
     program = simrun.OUT / "ablate" / "".join(
         c if c.isalnum() else "-" for c in name)
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +117,6 @@ def compare(found, seed, count, jobs):
 
 
 def of_column(records, column):
-    """The records that a column is about."""
     if column in (ALL, RANDOM, STREAMS):
         return [one for one in records
                 if one["class"] != simconfigs.CLASSES[-1] and

@@ -74,7 +74,6 @@ def running(out):
 
 
 def run_job(top, kernel, name):
-    """(the boot.Result, the guests that are left)"""
     job, _, _, more = JOBS[name]
     made = guest(top, kernel, job, **more)
     return boot.boot(made), running(made.out)

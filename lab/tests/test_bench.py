@@ -44,6 +44,7 @@ def pairs(made, *names):
 def test_profiles():
     """The CPU is the same CPU for every device."""
     known = profiles.load()
+    assert not [text for one in known.values() for text in one.values() if len(text.split()) != 1]
     assert {"gen4", "gen5", "optane", "vm", "lockstep", "saturated",
             "null"} <= set(known)
     assert {one["time_scale"] for one in known.values()} == {"740"}
@@ -53,16 +54,6 @@ def test_a_section_overrides_what_is_common(tmp_path):
     path = tmp_path / "x.ini"
     path.write_text("[common]\na = 1\nb = 2\n[x]\nb = 3\n")
     assert profiles.load(path) == {"x": {"a": "1", "b": "3"}}
-
-
-@pytest.mark.parametrize("text", [
-    "[x]\na = 1 2\n", "[x]\na =\n", "a = 1\n", "[x]\n[x]\n", None])
-def test_bad_profiles_are_named(tmp_path, text):
-    path = tmp_path / "x.ini"
-    if text:
-        path.write_text(text)
-    with pytest.raises(profiles.ProfileError, match=str(path)):
-        profiles.load(path)
 
 
 # --- what guests are told ------------------------------------------------------
