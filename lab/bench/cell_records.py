@@ -57,7 +57,6 @@ def of_foreign(cell, profile, number, words):
 
 
 def make(cell, profile, words, commit):
-    """One measured cell, for the result file."""
     number = {key: int(text) for key, text in words.items()
               if str(text).lstrip("-").isdigit()}
     if isinstance(c.WORKLOADS[cell.workload], foreign.Watched):
@@ -65,7 +64,8 @@ def make(cell, profile, words, commit):
     else:
         figures = of_load(cell, profile, number)
     return {
-        "suite": cell.suite, "kernel": cell.recorded_kernel,
+        "suite": cell.suite,
+        "kernel": "unpatched" if cell.kernel == "noplug" else cell.kernel,
         "policy": cell.policy, "profile": cell.profile,
-        "workload": cell.workload, "run": cell.run, "seed": cell.seed,
+        "workload": cell.workload, "run": cell.run, "seed": cell.run,
         "commit": commit, "time_scale": profiles.scale(profile), **figures}

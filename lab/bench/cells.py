@@ -57,14 +57,13 @@ class Load:
 
     def command(self, profile, cell):
         """The command of a cell. A device that cannot be polled is not."""
-        words = ["plug_load", "-l", "-S", str(cell.seed), *self.args.split(),
+        words = ["plug_load", "-l", "-S", str(cell.run), *self.args.split(),
                  *self.amount(profile, cell)]
         if self.polled and profile["poll_queues"] != "0":
             words.append("-P")
         return words
 
     def amount(self, profile, cell):
-        """Options that say how much."""
         total, warmup = self.length(profile, cell)
         return ["-n", str(total), "-W", str(warmup)]
 
@@ -142,7 +141,6 @@ BEGINNINGS, LATER = {"-first50": 50, "-first200": 200}, "-after1s"
 
 
 def parts(load):
-    """Those of a load."""
     same = load.args, load.ios, load.devices, load.polled, load.settings
     yield Timed(load.name + LATER, *same, learn_ms=WARM_MS, ms=80)
     for end, ms in BEGINNINGS.items():
@@ -164,17 +162,7 @@ class Cell:
     policy: str
     profile: str
     workload: str
-    run: int = 1
-
-    @property
-    def seed(self):
-        """Of the load's and of the device's random numbers."""
-        return self.run
-
-    @property
-    def recorded_kernel(self):
-        """As the records name it."""
-        return "unpatched" if self.kernel == "noplug" else self.kernel
+    run: int = 1                # and what the load's and the device's chance is of
 
 
 def product(suite, pairs, names, workloads, runs=1):

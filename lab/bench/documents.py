@@ -159,7 +159,6 @@ TABLES = {"readme": readme_table, "run": run.example, "clock": by_the_clock,
 # --- filling in --------------------------------------------------------------
 
 def filled(text, path):
-    """A document with the figures of today."""
     if not PLACE.search(text):
         raise DocumentError(
             f"{env.shown(path)} has no line 'make figures: NAME' with one "

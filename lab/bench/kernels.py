@@ -2,7 +2,6 @@
 """The kernels that are compared: built, told apart, described."""
 import hashlib
 import pathlib
-import re
 
 from lab.bench import cells
 from lab.bench.lab import LabError
@@ -11,18 +10,6 @@ from scripts import kernel
 
 def read(variant, name):
     return (pathlib.Path(kernel.output(variant)) / name).read_text().strip()
-
-
-def options(variant):
-    """{name: value} of a build's configuration."""
-    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", read(variant, ".config"), re.M))
-
-
-def difference(ours, theirs):
-    """What our options have that theirs do not, and the other way round."""
-    return [f"{name}={ours.get(name, 'n')}, not {theirs.get(name, 'n')}"
-            for name in sorted({*ours, *theirs})
-            if ours.get(name) != theirs.get(name)]
 
 
 def describe(name):
@@ -34,7 +21,9 @@ def describe(name):
             pathlib.Path(kernel.image(variant)).read_bytes()).hexdigest(),
         "release": read(variant, "include/config/kernel.release"),
         "changes": (changed.splitlines() or ["none"])[-1].strip(),
-        "config": difference(options(variant), options("base")),
+        "config": kernel.quiet([f"{kernel.TREE}/scripts/diffconfig", *(
+            f"{kernel.output(name)}/.config" for name in ("base", variant))],
+                               "diffconfig").splitlines(),
     }
 
 

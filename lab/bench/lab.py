@@ -42,7 +42,7 @@ ERRORS = (LabError, *guest.ERRORS)
 
 def settings(cell, profile, workload):
     """The device of a cell, as cells_guest.sh takes it."""
-    merged = {**profile, **dict(workload.settings), "seed": cell.seed}
+    merged = {**profile, **dict(workload.settings), "seed": cell.run}
     if not workload.polled:
         merged["poll_queues"] = "0"
     return " ".join(f"{key}={value}" for key, value in merged.items())
@@ -165,7 +165,6 @@ class Lab:
             self.take_marks(result)
 
     def take(self, line):
-        """A line from a guest, while it runs."""
         kind, *rest = line.split()
         words = dict(word.split("=", 1) for word in rest if "=" in word)
         with self.lock:

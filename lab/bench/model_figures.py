@@ -67,7 +67,6 @@ def changes(records, kernels, base):
 
 
 def keep_suite(suite, records, meta):
-    """What is kept of a suite's records."""
     return {"commit": ", ".join(sorted({one["commit"] for one in records})),
             "claim": meta.get("claim") or suite.claim,
             "note": meta.get("note") or suite.note,

@@ -10,7 +10,6 @@ CPU_US = 0.1
 
 
 def option(args, name, otherwise):
-    """The number that plug_load is given."""
     found = re.search(rf"(?<!\S){name} (\d+)(k?)", args)
     return int(found[1]) << 10 * len(found[2]) if found else otherwise
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """In the guest: plugbench as an administrator runs it, on an emulated disk.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """make run: what the series does, on one screen.
 
@@ -49,7 +48,6 @@ class Unavailable(Exception):
 # --- the parts: records ------------------------------------------------------
 
 def clocked():
-    """Unpatched and patched, by the clock."""
     if {platform.machine(), os.environ.get("ARCH") or "x86_64"} != {"x86_64"}:
         raise Unavailable("User Mode Linux, which takes the time, runs on x86_64 "
                           "alone")

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """make bench: policies and today's baselines, side by side, repeatably.
 
@@ -10,7 +9,7 @@ a speed.
 import argparse
 import os
 
-from lab.bench import kernels, lab, profiles, suites
+from lab.bench import kernels, lab, suites
 from lab.native import native
 from plugtools.report import changes, page, tables, verdict
 from plugtools.report.records import ReportError, load, save
@@ -153,8 +152,7 @@ def main(argv=None):
     parser.add_argument("--compare", default="", metavar="OLD.json",
                         help="print what changed beyond the noise")
     args = parser.parse_args(argv)
-    with common.program("bench", UsageError, ReportError,
-                        profiles.ProfileError, *lab.ERRORS):
+    with common.program("bench", UsageError, ReportError, *lab.ERRORS):
         run(args)
 
 

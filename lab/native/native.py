@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """make bench SUITE=native: nanoseconds on a real CPU, not instructions.
 
@@ -324,7 +323,6 @@ def check_machine(report, found, cpus, names):
 
 
 def main():
-    """In "make check"."""
     if sys.argv[1:] != ["--tap"]:
         sys.exit("usage: native.py --tap (make bench SUITE=native is the suite)")
     report = tap.Report()

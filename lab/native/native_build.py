@@ -126,7 +126,6 @@ def make(*args):
 
 
 def fragments():
-    """The text of the options."""
     return b"".join(pathlib.Path(name).read_bytes() for name in FRAGMENTS)
 
 

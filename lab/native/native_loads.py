@@ -38,7 +38,6 @@ class Program:
     cpus = 1
 
     def command(self, ios, plant=""):
-        """What the guest reads."""
         assert not plant, "a program has none"
         return ["run", "plug_load", self.args, "-n", ios, "-W", ios // 10,
                 "/dev/a"]

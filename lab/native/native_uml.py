@@ -148,7 +148,6 @@ class Machine:
                   f"{last[0] if last else 'nothing'}")
 
     def line(self, deadline):
-        """The next line that it prints."""
         while b"\n" not in self.buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [],
@@ -173,7 +172,6 @@ class Machine:
                 self.fail(rest)
 
     def ask(self, *words):
-        """Have it do something; what it answers."""
         line = " ".join(map(str, words)) + "\n"
         self.process.stdin.write(line.encode("ascii"))
         self.process.stdin.flush()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """make figures: what each section of the series buys, by the clock.
 
@@ -28,18 +27,7 @@ MODES = [("patched", mode) for mode in native.MODES]
 KEPT = ("ratio", "ci_low", "ci_high", "ns_per_io", "quiet")
 
 
-def steps(wanted):
-    """[(section, before, loads)]: before is the last section that was
-    measured, so that each change is seen once."""
-    before, found = "unpatched", []
-    for section, loads in wanted.items():
-        found.append((section, before, loads))
-        before = section
-    return found
-
-
 def compared(rounds, load, first, cell):
-    """What is kept of a comparison."""
     return {key: value for key, value in native.compare(rounds, load, first, cell).items()
             if key in KEPT}
 
@@ -54,9 +42,9 @@ def measure(pairs, loads, rounds):
 
 
 def measure_chosen(chosen, wanted, rounds):
-    """Figures of sections, and what README.md shows of the whole series:
-    kept."""
-    for section, before, loads in steps(wanted):
+    """Figures of sections, each against the one before that is measured, and what
+    README.md shows of the whole series: kept."""
+    for before, (section, loads) in zip(["unpatched", *wanted], wanted.items()):
         if section in chosen:
             rows = measure([(before, "always"), (section, "always")], loads,
                            rounds)

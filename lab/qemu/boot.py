@@ -164,26 +164,14 @@ def cpio_tree(src, dst):
                     for path in sorted(Path(src).rglob("*")) if not path.is_dir())
 
 
-def split_file_option(pair):
-    """SRC:DST, where DST is absolute."""
-    src, colon, dst = pair.rpartition(":")
-    if not colon or not dst.startswith("/"):
-        raise UsageError(f"file '{pair}' is not SRC:DST with an absolute DST")
-    if not os.path.exists(src):
-        raise UsageError(f"file {src}: no such file")
-    return src, dst
-
-
 def write_initrd(guest, path):
     """The initramfs with the job and its files behind it: the kernel unpacks
     one archive after the other."""
     shutil.copyfile(guest.initramfs, path)
     with open(path, "ab") as out:
         out.write(bytes(-out.tell() % 4))
-        for pair in guest.files:
-            out.write(cpio_tree(*split_file_option(pair)))
-        if guest.job:
-            out.write(cpio_file(guest.job, "/job"))
+        for pair in (*guest.files, *([f"{guest.job}:/job"] if guest.job else [])):
+            out.write(cpio_tree(*pair.rpartition(":")[::2]))
         out.write(cpio_entry("TRAILER!!!", 0))
 
 
@@ -300,11 +288,6 @@ def is_process(guest):
     """Is the kernel User Mode Linux? All others are no ELF file."""
     with open(guest.kernel, "rb") as image:
         return image.read(4) == b"\x7fELF"
-
-
-def uml_args(guest, initrd, port):
-    return [guest.kernel, f"mem={guest.mem}M", f"initrd={initrd}",
-            f"ssl1=fd:{port}", *UML_ARGS.split(), *kernel_args(guest).split()]
 
 
 # --- shadow doorbells ------------------------------------------------------
@@ -624,7 +607,9 @@ def serve(guest, process, lines, log):
 def command(guest, accel, result, initrd, fds):
     """(command line, file for what it prints) of QEMU, or of the kernel."""
     if is_process(guest):
-        return uml_args(guest, initrd, fds[0]), result.log
+        return [guest.kernel, f"mem={guest.mem}M", f"initrd={initrd}",
+                f"ssl1=fd:{fds[0]}", *UML_ARGS.split(),
+                *kernel_args(guest).split()], result.log
     return (qemu_args(guest, accel, initrd, result.log, *fds),
             out_path(guest, "qemu.log"))
 

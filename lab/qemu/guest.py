@@ -24,17 +24,6 @@ class GuestError(kernel.BuildError):
     """The guest could not do its work; the message says why."""
 
 
-@contextlib.contextmanager
-def interruptible():
-    """For a wait for guests that threads have booted: an interrupt ends this
-    process at once, with which the guests die, instead of waiting for them."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr, flush=True)
-        os._exit(130)
-
-
 libraries = arch.libraries
 
 
@@ -87,18 +76,14 @@ def stripped(path):
         return Path(path if done.returncode else out.name).read_bytes()
 
 
-def applets():
-    """The host's busybox has the same as the guest's, and can be asked."""
-    return kernel.quiet(["busybox", "--list"], "busybox").split()
-
-
 def entries(shell, fio):
     """The archive, part by part. It is not compressed: unpacking would be
     emulated, loading it is not."""
     for name in ("bin", "dev", "etc", "mnt", "proc", "run", "sys", "tmp"):
         yield boot.cpio_entry(name, 0o040755)
     yield boot.cpio_entry("sbin", 0o120777, b"bin")
-    for name in applets():
+    # The host's busybox has the same as the guest's, and can be asked.
+    for name in kernel.quiet(["busybox", "--list"], "busybox").split():
         if name != "busybox":
             yield boot.cpio_entry(f"bin/{name}", 0o120777, b"busybox")
     yield boot.cpio_entry("bin/busybox", 0o100755, Path(shell).read_bytes())
@@ -154,7 +139,8 @@ def work(variant, out, job, **how):
 
 
 def together(calls, text=None, workers=len(os.sched_getaffinity(0)), **pool):
-    """{key: what it returned} of {key: call}, side by side, until one fails.
+    """{key: what it returned} of {key: call}, side by side, until one fails. An
+    interrupt ends this process at once, with which guests die that threads have booted.
 
     text: for the clock, given how many are done and the seconds; pool: how the
     threads are made.
@@ -166,10 +152,13 @@ def together(calls, text=None, workers=len(os.sched_getaffinity(0)), **pool):
         if text else contextlib.nullcontext()
     with concurrent.futures.ThreadPoolExecutor(workers, **pool) as threads:
         jobs = {key: threads.submit(call) for key, call in calls.items()}
-        with interruptible(), clock:
+        with clock:
             try:
                 for job in concurrent.futures.as_completed(jobs.values()):
                     job.result()
+            except KeyboardInterrupt:
+                print("interrupted", file=sys.stderr, flush=True)
+                os._exit(130)
             finally:
                 for job in jobs.values():
                     job.cancel()

@@ -24,7 +24,6 @@ class Machine:
         return os.environ.get("QEMU") or self.qemu
 
     def may_have_kvm(self):
-        """Has the host such a processor?"""
         return platform.machine() == self.processor
 
     def past_entry(self, code):
@@ -52,7 +51,6 @@ ARM64_MAGIC = slice(56, 60), b"ARM\x64"
 
 
 def machine_of(kernel):
-    """The Machine that boots a kernel's image."""
     with open(kernel, "rb") as image:
         where, magic = ARM64_MAGIC
         return VIRT if image.read(64)[where] == magic else PC

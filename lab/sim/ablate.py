@@ -5,8 +5,7 @@ A rule is knocked out by an exact substitution in the controller's source, which
 is then compiled into an engine of its own. Each text must be there exactly
 once: a controller that has changed is noticed. Every engine runs the same
 configurations with the same seeds, so that most of what chance does is in both
-sides of a difference. Rules that turn out to be worth nothing are then knocked
-out together, on configurations that did not choose them.
+sides of a difference.
 """
 import json
 import math
@@ -22,7 +21,6 @@ from scripts import ROOT
 
 CONTROLLER = pathlib.Path(ROOT, "block/blk-plug-adaptive.c")
 CONFIGS = 1200
-TOGETHER = "all that do no harm"
 ALL, RANDOM, STREAMS = "all closed", "random", "streams"
 COLUMNS = (ALL, RANDOM, STREAMS, *simconfigs.CLASSES)
 SURE = 2                        # standard errors
@@ -63,7 +61,6 @@ RULES = {
 
 
 def substituted(source, name):
-    """The source without a rule."""
     for text, replacement in RULES[name]:
         if source.count(text) != 1:
             raise simrun.SimError(
@@ -73,20 +70,7 @@ def substituted(source, name):
     return source
 
 
-def without(source, names):
-    """The source without some rules, and those left out because another one
-    of them has changed the same place."""
-    left = []
-    for name in names:
-        try:
-            source = substituted(source, name)
-        except simrun.SimError:
-            left.append(name)
-    return source, left
-
-
 def engine_of(name, source):
-    """Compile a controller; the program."""
     program = simrun.OUT / "ablate" / "".join(
         c if c.isalnum() else "-" for c in name)
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -101,12 +85,6 @@ def programs():
     source = CONTROLLER.read_text("ascii")
     return {None: engine_of("none", source), **{
         name: engine_of(name, substituted(source, name)) for name in RULES}}
-
-
-def together(names):
-    """(program without all of these, those that it still has)"""
-    source, left = without(CONTROLLER.read_text("ascii"), names)
-    return engine_of(TOGETHER, source), left
 
 
 def judge(engines, config):
@@ -128,17 +106,16 @@ def judge(engines, config):
             "streams": "sequential" in config.traits(), "values": values}
 
 
-def compare(found, seed, indexes, jobs, what):
+def compare(found, seed, count, jobs):
     """Records of all of them, in order; a job has an engine of each variant."""
     def make_judge(enter):
         engines = {name: enter(simrun.Engine(program))
                    for name, program in found.items()}
         return lambda index: judge(engines, simconfigs.generate(seed, index))
-    return simrun.all_of(make_judge, indexes, jobs, what)
+    return simrun.all_of(make_judge, range(count), jobs, "ablate")
 
 
 def of_column(records, column):
-    """The records that a column is about."""
     if column in (ALL, RANDOM, STREAMS):
         return [one for one in records
                 if one["class"] != simconfigs.CLASSES[-1] and
@@ -227,25 +204,15 @@ percent of always' p99 latency.  *: more than two errors from nothing."""
 def run(seed, count, jobs):
     print(f"ablate: seed {seed}, {count} configurations, {jobs} jobs, "
           f"{len(RULES)} rules", flush=True)
-    found = programs()
-    records = compare(found, seed, range(count), jobs, "ablate")
+    records = compare(programs(), seed, count, jobs)
     rules = figures(records, RULES)
     print("\n".join([HEADING, "", base_table(records), "", table(rules)]),
           flush=True)
     if len(records) < count:
         raise KeyboardInterrupt
-    names = harmless(rules)
-    print(f"\nNot surely worth anything: {', '.join(names)}", flush=True)
-    program, left = together(names)
-    if left:
-        print(f"Left in, since they overlap with others: {', '.join(left)}")
-    fresh = compare({None: found[None], TOGETHER: program}, seed,
-                    range(count, 2 * count), jobs, "together")
-    both = figures(fresh, [TOGETHER])
-    print("\n" + table(both))
+    print(f"\nNot surely worth anything: {', '.join(harmless(rules))}")
     path = simrun.OUT / "ablate.json"
     write_file(path, json.dumps({
-        "seed": seed, "rules": rules, "harmless": names, "left": left,
-        "together": both, "records": records + fresh},
-        default=str).encode("ascii"))
+        "seed": seed, "rules": rules, "harmless": harmless(rules),
+        "records": records}, default=str).encode("ascii"))
     print(f"Records: {os.path.relpath(path, ROOT)}")

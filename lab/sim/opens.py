@@ -59,7 +59,6 @@ def commits(rng, words):
 
 
 def open_loads(rng, shape, words):
-    """Loads, one after the other."""
     if shape == "commits":
         return commits(rng, words)
     batch = log_int(rng, 1, 64)

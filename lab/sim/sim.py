@@ -45,7 +45,6 @@ def sweep(args):
 
 
 def row(result):
-    """A run, as a row."""
     group = result["group"]
     cells = [f"adaptive, ends at {result['final_group']:g}"
              if group == simrun.ADAPTIVE else str(group)]
@@ -73,7 +72,6 @@ def show(config):
 
 
 def number(low, high):
-    """Type of an option that is a number."""
     return matching(r"\d+", f"{low} to {high}", int, low, high)
 
 

@@ -171,7 +171,6 @@ class Configuration:
 
 
 def text(words):
-    """Words as plugsim reads them."""
     return " ".join(f"{key}={value}" for key, value in words.items())
 
 
@@ -209,7 +208,6 @@ def distribution(rng, mean):
 
 
 def stalls(rng, latency):
-    """Now and then the device pauses."""
     pause = int(min(1e8, latency * log_uniform(rng, 1, 20)))
     return {"stall": pause,
             "stall_every": int(pause * log_uniform(rng, 10, 100))}

@@ -24,7 +24,6 @@ def summary(values, first=None):
 
 
 def field(records, name):
-    """The values of those that have it."""
     return [record[name] for record in records if name in record]
 
 
@@ -61,7 +60,6 @@ def regret_table(found):
 
 
 def trait_table(records):
-    """Means by trait."""
     by_trait = {}
     for record in closed(records):
         for name in record["traits"]:
@@ -149,7 +147,6 @@ def against_always(records):
 
 
 def lines(rows, number="{:.4f}".format):
-    """Rows as text, in columns."""
     rows = [[cell if isinstance(cell, str) else str(cell) if isinstance(
         cell, int) else number(cell) for cell in row] for row in rows]
     return "\n".join(aligned(rows))
@@ -160,7 +157,6 @@ def percent(value):
 
 
 def worst(records, seed, most=10):
-    """The worst ones, as text."""
     some = sorted(closed(records), key=lambda one: -one["regret"])
     return "\n".join(["worst ten:"] + [
         f"{percent(one['regret']):>7}  best {one['best']:2}, adaptive ends at "
@@ -170,7 +166,6 @@ def worst(records, seed, most=10):
 
 
 def goals(found):
-    """Are they reached?"""
     one = found["adaptive"]
     return "goals: " + "; ".join(
         f"{key} {percent(one[key])} of at most {percent(goal)}: "

@@ -209,7 +209,6 @@ def stationary(rounds):
 
 
 def figures(config, rounds):
-    """What the rounds say."""
     best, runs = rounds[0]
     found = {"regret": regret(rounds, ADAPTIVE, "all.iops"),
              "always": regret(rounds, ALWAYS, "all.iops"),

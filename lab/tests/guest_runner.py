@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Tests of boot.py: does a job that must fail really fail? TAP output.
 
@@ -75,7 +74,6 @@ def running(out):
 
 
 def run_job(top, kernel, name):
-    """(the boot.Result, the guests that are left)"""
     job, _, _, more = JOBS[name]
     made = guest(top, kernel, job, **more)
     return boot.boot(made), running(made.out)

@@ -112,13 +112,11 @@ class Trace:
         return self.event(name, f"250,0 {rwbs} {sector} + 8 [plug load]")
 
     def get(self, *sectors):
-        """Requests are allocated."""
         for sector in sectors:
             self.bio("block_getrq", sector)
         return self
 
     def leave(self, *sectors, name="block_rq_issue"):
-        """Requests leave the plug."""
         for sector in sectors:
             self.event(name, f"250,0 RS 4096 () {sector} + 8 none,0,0 [plug load]")
         return self
@@ -135,7 +133,6 @@ class Trace:
         return self.event("sys_exit", "NR 426 = 32")
 
     def by(self, pid):
-        """Another task."""
         self.pid = pid
         return self
 

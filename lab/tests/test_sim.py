@@ -345,17 +345,11 @@ def test_knocked_out(engine):
     """Without its steps the controller never leaves 32."""
     load = GEN4 + " depth=256"
     assert engine.run(load)["changes"] > 0
-    program, left = ablate.together(["quarter", "half"])
-    assert left == []
-    with simrun.Engine(program) as other:
+    source = ablate.CONTROLLER.read_text("ascii")
+    for name in "quarter", "half":
+        source = ablate.substituted(source, name)
+    with simrun.Engine(ablate.engine_of("no steps", source)) as other:
         assert other.run(load)["changes"] == 0
-
-
-def test_overlap(monkeypatch):
-    """Of two rules in one place the second stays, and is named."""
-    monkeypatch.setattr(ablate, "RULES", {"all": (("1, 2", "3"),),
-                                          "a part": (("1", ""),)})
-    assert ablate.without("1, 2;", ["all", "a part"])[1] == ["a part"]
 
 
 def test_worth():

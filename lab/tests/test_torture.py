@@ -68,7 +68,6 @@ TITLES = races.Ours(OURS.new - {"caller"}, OURS.changed)
 
 
 def race(first, second):
-    """The console of one report."""
     return RACE % (first, second, first.partition(".")[0], second)
 
 

@@ -74,7 +74,6 @@ one()
 	did crypt_mb_verified $((FILES * FILE_MB))
 }
 
-[ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
 need_programs mkfs.ext4 xfs_io fio
 # no null_blk: one that keeps its data is as "always"

@@ -20,12 +20,6 @@ PROGRAMS = {
 }
 
 
-def find_program(name):
-    """Where the host has it, for guests; also where only root looks."""
-    return arch.find(name, path=os.environ.get("PATH", "")
-                     + ":/usr/sbin:/sbin:/usr/bin:/bin")
-
-
 def put(src, dst):
     """A file of the host's into the guest's root."""
     path = Path(f"{ROOT}{dst}")
@@ -37,7 +31,8 @@ def put(src, dst):
 def add_programs():
     """Those that are there, with their libraries; says which are not."""
     for name, package in PROGRAMS.items():
-        path = find_program(name)
+        # also where only root looks
+        path = arch.find(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
         if not path:
             print(f"torture: no {name} here (Debian: {package}): what needs it "
                   "is skipped", flush=True)

@@ -200,7 +200,6 @@ enable_stats()
 	done
 }
 
-[ $# -ge 2 ] || usage SEED SECONDS '[STACK]'
 rnd_seed "$1"
 SECONDS_LEFT=$2
 # shellcheck disable=SC2046 # a list
@@ -208,11 +207,7 @@ pick $(labels stacks.sh stack)
 STACK=${3:-$WORD}
 KIND=mixed:$STACK
 DISKS='' QUEUES='' TRAITS='' MORE=''
-stack "$STACK" || {
-	echo "mixed.sh: no stack '$STACK'; there are:" \
-		"$(labels stacks.sh stack | xargs)" >&2
-	exit 2
-}
+stack "$STACK"
 [ ! -e "$TMP/found" ] || over
 at_exit cpus_back
 save_queues

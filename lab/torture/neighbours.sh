@@ -311,16 +311,11 @@ one_mode()
 	wait_for 60 idle "$DISK" || found "$CASE, $MODE: I/O stays in flight"
 }
 
-[ $# -ge 2 ] || usage SEED SECONDS '[CASE]'
 rnd_seed "$1"
 # shellcheck disable=SC2046 # a list
 pick $(cases)
 CASE=${3:-$WORD}
 KIND=neighbours:$CASE
-command -v "case_$CASE" >/dev/null || {
-	echo "neighbours.sh: no case '$CASE'; there are: $(cases | tr '\n' ' ')" >&2
-	exit 2
-}
 deadline "$2"
 END=$DEADLINE
 make_cgroups io a b

@@ -4,7 +4,7 @@
 # Description: what a power failure leaves at any time is a file system that
 # recovers, with all that had been synced, under each mode.
 #
-# power.sh SEED SECONDS [ROUND...]	ROUND is FS:MODE, as ext4:never
+# power.sh SEED SECONDS
 #
 # dm-log-writes logs what ext4 or XFS writes to a model SSD, while power_log and
 # fio sync files. power_log then goes through the log, sync by sync, with the log
@@ -149,7 +149,6 @@ find_disks()
 	prepare "$OTHER"
 }
 
-[ $# -ge 2 ] || usage SEED SECONDS '[FS:MODE...]'
 SEED=$1
 rnd_seed "$SEED"
 deadline "$2"
@@ -158,14 +157,11 @@ COUNT=$(($2 / ROUND_SECONDS))
 [ $COUNT -ge 1 ] || COUNT=1
 [ $COUNT -le 8 ] || COUNT=8
 ROUND=$(($2 / COUNT))
-shift 2
 need_programs dmsetup fio power_log mkfs.ext4 mkfs.xfs e2fsck xfs_repair
 need_option CONFIG_DM_LOG_WRITES
 mkdir -p /mnt
 find_disks
-# shellcheck disable=SC2046 # a list
-[ $# -gt 0 ] || set -- $(rounds)
-for what; do
+for what in $(rounds); do
 	time_left || break
 	round "${what%%:*}" "${what#*:}" $ROUND
 done

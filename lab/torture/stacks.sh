@@ -524,7 +524,7 @@ stack()
 		bases 1
 		ublk "$BASES"
 		;;
-	*) return 2 ;;
+	*) found "there is no stack '$1'" ;;
 	esac
 	QUEUES=${QUEUES:-$DISKS}
 }

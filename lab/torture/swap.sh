@@ -73,7 +73,6 @@ swap_off()
 	! grep -q "^$1 " /proc/swaps || swapoff "$1"
 }
 
-[ $# -eq 2 ] || usage SEED SECONDS
 SEED=$1
 rnd_seed "$SEED"
 [ -e /proc/swaps ] || skip "no swap (CONFIG_SWAP)"

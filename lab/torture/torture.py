@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Torture the series: kernels that look for bugs, stacks of block devices,
 loads that verify their data, and all that may disturb them, by chance.
@@ -107,7 +106,6 @@ def items(kinds):
 
 
 def replay(variant, item, seed, slice_seconds):
-    """The command that repeats a round."""
     processor = "ARCH=arm64 " if arch.IS_ARM64 else ""
     return (f"make torture {processor}KERNELS={variant} KINDS={item} "
             f"ROUND={seed} T={slice_seconds}s")
@@ -155,7 +153,6 @@ class Tally:
               f"{self.found[-1]}", flush=True)
 
     def take(self, line):
-        """A line from the guest."""
         word, *rest = line.split() or [""]
         handler = getattr(self, f"take_{word}", None)
         try:
@@ -205,7 +202,6 @@ class Tally:
                 self.elsewhere_first.setdefault(race.title, race.lines[:12])
 
     def record(self):
-        """For result.json."""
         return {
             "rounds": {item: dict(by) for item, by in
                        sorted(self.rounds.items())},
@@ -260,7 +256,6 @@ class Lane:
         return int(min(most, max(least, room / slices - ROUND_OVERHEAD)))
 
     def out(self):
-        """A guest's directory."""
         return Path(self.args.out) / f"{self.variant}-{self.number}"
 
     def remove_disks(self):
@@ -291,7 +286,6 @@ class Lane:
                 for item in chosen]
 
     def job(self, seconds):
-        """What the guest runs."""
         limits = "999999 0" if self.is_fixed() else f"{seconds} {self.slice}"
         rounds = "".join(f"{item} {seed} {time}\n"
                          for item, seed, time in self.rounds())
@@ -366,7 +360,6 @@ class Lane:
 # --- all together ----------------------------------------------------------
 
 def write_result(args, lanes, state):
-    """result.json; returns its path."""
     path = os.path.join(args.out, "result.json")
     common.write_json(path, {
         "seed": args.seed, "seconds": args.seconds, "state": state,

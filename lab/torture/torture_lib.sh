@@ -62,13 +62,6 @@ skip()
 	exit "$KSFT_SKIP"
 }
 
-# usage ARGUMENTS: what a kind wants that has got something else
-usage()
-{
-	echo "usage: ${0##*/} $*" >&2
-	exit 2
-}
-
 # Ends this kind: 1 if something was found, else 0.
 over()
 {

@@ -255,7 +255,6 @@ all_cases()
 	done
 }
 
-[ $# -eq 2 ] || usage SEED SECONDS
 rnd_seed "$1"
 deadline "$2"
 IOS=2048

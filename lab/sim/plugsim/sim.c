@@ -550,12 +550,6 @@ static u64 cpu(struct sim *sim, u64 ns)
 	return ns * (100 - jitter + rng_below(&sim->rng, 2 * jitter + 1)) / 100;
 }
 
-/* What has been decided for the plugs of a task. */
-static u32 decided_group(const struct sim *sim, const struct task *task)
-{
-	return sim->config->group ?: task->hctx->adaptive.group;
-}
-
 /* Where the task's next I/O is, in I/Os. */
 static void draw_pos(const struct sim *sim, struct task *task)
 {
@@ -572,7 +566,7 @@ static void draw_pos(const struct sim *sim, struct task *task)
 static void prepare(struct sim *sim, struct task *task)
 {
 	const struct phase *phase = sim->phase;
-	u32 group = decided_group(sim, task);
+	u32 group = sim->config->group ?: task->hctx->adaptive.group;
 	struct plug *plug = &task->plug;
 	u64 ns = 0;
 

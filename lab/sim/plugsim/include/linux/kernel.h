@@ -2,6 +2,7 @@
 #ifndef PLUGSIM_LINUX_KERNEL_H
 #define PLUGSIM_LINUX_KERNEL_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include_next <linux/kernel.h>
