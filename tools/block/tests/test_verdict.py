@@ -151,7 +151,7 @@ def test_many_equal_modes():
      "always"),
     (rounds(changes={"adaptive": 0.05}, tail=0.2), "not enough runs", None),
     # nor a better p99 for IOPS that may be much fewer
-    (scaled(rounds(9, scatter=0.05), "adaptive", p99=0.7), "not enough runs",
+    (scaled(rounds(9, scatter=0.02), "adaptive", p99=0.7), "not enough runs",
      None),
     # a loss within the margin, but sure, though the CPU has less to do
     (scaled(rounds(9, {"adaptive": -0.01}, scatter=0.0005), "adaptive",
