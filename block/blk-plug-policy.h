@@ -87,8 +87,8 @@ static inline void blk_plug_policy_first_rq(struct blk_plug *plug,
 }
 
 /*
- * @rq comes next, as its bio has not been merged: send out a full group.  That of
- * one hardware queue, and what it counts, are not another one's.
+ * @rq comes next, as its bio has not been merged: send out a full group.  That
+ * is of one hardware queue, and so is what it counts.
  */
 static inline void blk_plug_policy_flush_group(struct blk_plug *plug,
 					       const struct request *rq)

@@ -43,7 +43,7 @@ def test_rows():
 
 
 @pytest.mark.parametrize("news, fails", [
-    ((100,), 0), ((500,), 0), ((600, 110), 0), ((600,) * 3, 1)])
+    ((100,), 0), ((800,), 0), ((1340, 110), 0), ((1400,) * 3, 1)])
 def test_waits(news, fails):
     """More than chance fails, if it is seen in the sum of all takes."""
     said = iter([{name: {audit.WAITS[0]: [f"# count {nr} of 0 to 9999: I/Os", "ok 1 x"]}

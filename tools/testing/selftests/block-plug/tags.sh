@@ -77,11 +77,23 @@ busy()
 }
 
 # submit_with SCHEDULER RUN...: kyber limits the writes, so that their tags come
-# singly; mq-deadline does not by default
+# singly; mq-deadline does so with a lower async_depth
 submit_with()
 {
 	set_attr /sys/block/bp0/queue/scheduler "$1" || return
 	shift
+	submit "$@"
+}
+
+limited()
+{
+	local file
+
+	set_attr /sys/block/bp0/queue/scheduler mq-deadline || return
+	for file in /sys/block/bp0/queue/async_depth \
+		    /sys/block/bp0/queue/iosched/async_depth; do
+		[ ! -e $file ] || echo 8 >$file || return
+	done
 	submit "$@"
 }
 
@@ -245,12 +257,12 @@ for scheduler in mq-deadline kyber; do
 done
 row "two reads, then 30 writes, each with a tag of its own" "" \
 	"TAG_SINGLES=30:35" \
-	submit_with kyber "bp0:0:4k*2+1m" "bp0:2m:4k*30+1m:write"
+	limited "bp0:0:4k*2+1m" "bp0:2m:4k*30+1m:write"
 row "32 writes, which mq-deadline does not limit" "" "TAG_SINGLES=0:2" \
 	submit_with mq-deadline "bp0:2m:4k*32+1m:write"
 must null_create bp1
 row "two writes, then 30 reads of another disk" "" "TAG_SINGLES=2:4" \
-	submit_with kyber "bp0:0:4k*2+1m:write" "bp1:0:4k*30+1m"
+	limited "bp0:0:4k*2+1m:write" "bp1:0:4k*30+1m"
 null_remove bp1
 check "reads of a disk without free tags, then of another" full
 check "clones of dm-multipath while a plug of 128 is flushed" below_mpath
