@@ -92,7 +92,7 @@ limited()
 	set_attr /sys/block/bp0/queue/scheduler mq-deadline || return
 	for file in /sys/block/bp0/queue/async_depth \
 		    /sys/block/bp0/queue/iosched/async_depth; do
-		[ ! -e $file ] || echo 8 >$file || return
+		[ ! -e $file ] || echo 48 >$file || return
 	done
 	submit "$@"
 }
