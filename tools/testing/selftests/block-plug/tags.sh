@@ -76,25 +76,25 @@ busy()
 	load -s "$2" -c "$2" -d "$1" -n $(($2 * N)) /dev/bp0
 }
 
-# submit_with SCHEDULER RUN...: kyber limits the writes, so that their tags come
+# submit_with SCHEDULER RUN...: which limits the writes, so that their tags come
 # singly; mq-deadline does so with a lower async_depth
 submit_with()
 {
+	local file
+
 	set_attr /sys/block/bp0/queue/scheduler "$1" || return
 	shift
+	for file in /sys/block/bp0/queue/async_depth \
+		    /sys/block/bp0/queue/iosched/async_depth; do
+		[ ! -e $file ] || set_attr $file 48 || return
+	done
 	submit "$@"
 }
 
-limited()
+# unlimited RUN...: as mq-deadline is by default
+unlimited()
 {
-	local file
-
-	set_attr /sys/block/bp0/queue/scheduler mq-deadline || return
-	for file in /sys/block/bp0/queue/async_depth \
-		    /sys/block/bp0/queue/iosched/async_depth; do
-		[ ! -e $file ] || echo 48 >$file || return
-	done
-	submit "$@"
+	set_attr /sys/block/bp0/queue/scheduler mq-deadline && submit "$@"
 }
 
 # --- cases that a load alone does not make ----------------------------------
@@ -257,12 +257,12 @@ for scheduler in mq-deadline kyber; do
 done
 row "two reads, then 30 writes, each with a tag of its own" "" \
 	"TAG_SINGLES=30:35" \
-	limited "bp0:0:4k*2+1m" "bp0:2m:4k*30+1m:write"
+	submit_with mq-deadline "bp0:0:4k*2+1m" "bp0:2m:4k*30+1m:write"
 row "32 writes, which mq-deadline does not limit" "" "TAG_SINGLES=0:2" \
-	submit_with mq-deadline "bp0:2m:4k*32+1m:write"
+	unlimited "bp0:2m:4k*32+1m:write"
 must null_create bp1
 row "two writes, then 30 reads of another disk" "" "TAG_SINGLES=2:4" \
-	limited "bp0:0:4k*2+1m:write" "bp1:0:4k*30+1m"
+	submit_with mq-deadline "bp0:0:4k*2+1m:write" "bp1:0:4k*30+1m"
 null_remove bp1
 check "reads of a disk without free tags, then of another" full
 check "clones of dm-multipath while a plug of 128 is flushed" below_mpath
