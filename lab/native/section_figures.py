@@ -75,7 +75,8 @@ def measure_mails(mails, git, rounds):
             cells, loads, rounds, native.PATIENCE)
         seen = native_rounds.measure(plan)
         store.save_mail(subject, store.code_at(git, commit),
-                        {load: [compared(seen, load, *cells)] for load in loads})
+                        {load: [compared(seen, load, *cells)] for load in loads},
+                        {name for name, _, _ in mails})
         print(subject, flush=True)
 
 

@@ -78,9 +78,10 @@ def save(section, found):
     keep(section, {"code": code_of(section), **found})
 
 
-def save_mail(subject, code, rows):
-    """The same of a mail, and with it what is known of those that are left."""
-    known = load().get(MAILS, {})
+def save_mail(subject, code, rows, there):
+    """The same of a mail, and with it what is known of those that are still there,
+    by their subjects."""
+    known = {name: one for name, one in load().get(MAILS, {}).items() if name in there}
     keep(MAILS, {**known, subject: {"code": code, "rows": rows}})
 
 

@@ -676,6 +676,14 @@ def test_export_fills_figures_of_mails(f, monkeypatch):
         f.ok("verify")
 
 
+def test_figures_of_mails_that_are_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "FILE", tmp_path / "figures.json")
+    for subject, there in (("a: old", {"a: old", "a: kept"}), ("a: kept", {"a: old", "a: kept"}),
+                           ("a: new", {"a: kept", "a: new"})):
+        measured.save_mail(subject, "0", {}, there)
+    assert list(measured.load()["mails"]) == ["a: kept", "a: new"]
+
+
 def test_export_from_the_sender(f):
     f.ok("export", FROM="Ada Example <ada@example.invalid>")
     for path in f.mails.rglob("*.patch"):
