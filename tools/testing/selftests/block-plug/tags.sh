@@ -169,13 +169,14 @@ done
 
 # Reproducer: a plug that announces nothing took each tag alone. The first is, as
 # most such plugs have no second I/O; then come as many as the last plugs used.
-# One request more is the bios' doing, whose size the pages' places decide.
+# A bio ends where the pages' places say, and so may a request: one more for each
+# bio of 1M but the last.
 row "reads of 32 requests, not announced" "" \
 	"REQUESTS~32*N:33*N TAGS~REQUESTS TAG_BATCHES~N TAG_SINGLES~N:2*N" \
 	unannounced 32
 row "reads of 64 requests, not announced" "" \
-	"REQUESTS~64*N:65*N TAGS~REQUESTS TAG_BATCHES~2*N-2:2*N TAG_SINGLES~N:2*N+64" \
-	unannounced 64
+	"REQUESTS~64*N:67*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~2*N-2:3*N
+	 TAG_SINGLES~N:2*N+64" unannounced 64
 row "reads of 32 requests, then of 20, not announced" "" \
 	"REQUESTS~52*N:54*N TAGS~REQUESTS:REQUESTS+BATCH TAG_BATCHES~2*N" \
 	unannounced 32 20
