@@ -7,6 +7,7 @@ import pytest
 
 from fakehost import finish, stopped
 from plugtools.core.system import SIGNALS
+from plugtools.stat.switch import Switch
 
 
 @pytest.fixture
@@ -53,6 +54,15 @@ def test_signals(watching, levels, number):
     child = watching("nullb0")
     assert levels() == "10"
     assert "32 per doorbell?" in end(child, number)
+    assert levels() == "00"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_at_the_end_changes_nothing(stat, levels, monkeypatch, number):
+    put_back = Switch.put_back
+    monkeypatch.setattr(Switch, "put_back", lambda one: (
+        signal.raise_signal(number), put_back(one)))
+    assert stat("-c", "1").code == 0
     assert levels() == "00"
 
 
