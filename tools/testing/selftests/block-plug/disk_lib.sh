@@ -30,17 +30,17 @@ driver_of()
 
 # --- statistics ------------------------------------------------------------
 
-# stat_field DISK N...: sum of fields of /sys/block/DISK/stat
+# stat_field DISK N...: sum of fields of /sys/block/DISK/stat; DISK may be a
+# pattern, for several disks
 stat_field()
 {
-	local disk="$1" sum=0 n
+	local disk="$1"
 
 	shift
-	for n; do
-		sum=$((sum + $(awk -v n="$n" '{ print $n }' \
-			"/sys/block/$disk/stat")))
-	done
-	echo "$sum"
+	# shellcheck disable=SC2086 # a pattern
+	awk -v fields="$*" '
+		{ for (n = split(fields, f); n; n--) sum += $f[n] }
+		END { printf "%.0f\n", sum }' /sys/block/$disk/stat
 }
 
 requests_of()

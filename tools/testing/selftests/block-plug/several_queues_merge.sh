@@ -9,33 +9,21 @@
 
 . "${0%/*}/null_blk_lib.sh"
 
-DISKS="bp0 bp1 bp2 bp3"
-
-all_requests()
-{
-	local disk sum=0
-
-	for disk in $DISKS; do
-		sum=$((sum + $(requests_of "$disk")))
-	done
-	echo $sum
-}
-
 # merges REQUESTS RUN...
 merges()
 {
 	local before expected="$1"
 
-	before=$(all_requests)
+	before=$(requests_of "bp[0-3]")
 	shift
 	submit "$@"
-	expect_count "requests" $(($(all_requests) - before)) "$expected"
+	expect_count "requests" $(($(requests_of "bp[0-3]") - before)) "$expected"
 }
 
 require root submit_list null_blk
 plan 5
 # A request takes two I/Os.
-for disk in $DISKS; do
+for disk in bp0 bp1 bp2 bp3; do
 	must null_create "$disk"
 	must set_attr "/sys/block/$disk/queue/max_sectors_kb" 8
 done
