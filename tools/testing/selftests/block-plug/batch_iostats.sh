@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Description: I/O that completes in a batch is in the statistics of the disk,
-# all of it and once: reads and writes, for which a batch changes its kind.
+# all of it and once, and so is its time: reads and writes, for which a batch
+# changes its kind.
 
 . "${0%/*}/null_blk_lib.sh"
 
@@ -18,7 +19,7 @@ gained()
 # counts MIN MAX [ARG...]: so many writes, the rest reads. One poll finds 32.
 counts()
 {
-	local reads writes min="$1" max="$2"
+	local reads writes ms min="$1" max="$2"
 
 	shift 2
 	cp /sys/block/bp0/stat "$TMP/before" &&
@@ -30,6 +31,9 @@ counts()
 	expect_count "sectors read" "$(gained 3)" $((8 * reads))
 	expect_count "sectors written" "$(gained 7)" $((8 * writes))
 	expect_count "in flight" "$(stat_field bp0 9)" 0
+	# of the load, rounded up, in each of whose ms there are 32 at most
+	ms=$(($(sed 's/.* ns=\([0-9]*\) .*/\1/' "$TMP/load") / 1000000 + 1))
+	expect_count "ms of I/O" $(($(gained 4) + $(gained 8))) 0 $((32 * ms))
 }
 
 require root plug_load null_blk
