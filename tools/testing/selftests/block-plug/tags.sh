@@ -29,6 +29,12 @@ merging()
 	plugs "$1" bp0 $N -a seq
 }
 
+# One request of three I/Os, until that is known; then two.
+then_two()
+{
+	plugs 3 bp0 3 -a seq && merging 3 2
+}
+
 # in_turn SIZE ACCESS SIZE ACCESS: plugs of two kinds
 in_turn()
 {
@@ -155,7 +161,7 @@ below_mpath()
 # --- the table --------------------------------------------------------------
 
 require root debugfs counts plug_load submit_list fio taskset null_blk
-plan $((3 + 3 + 3 + 7 + 12 + 4 + 1 + 6 + 1 + 7 + 2))
+plan $((3 + 3 + 3 + 7 + 12 + 4 + 2 + 6 + 1 + 7 + 2))
 
 # A batch has 32 tags at most; the first is no exception.
 for i in 32 64 128; do
@@ -230,6 +236,10 @@ row "plugs of 32 and 16 in turn, one request each" "" "REQUESTS~2*N $merged" \
 # the last had used.
 row "plugs of 8 that merge, and that do not, in turn" "" \
 	"REQUESTS~9*N $merged TAG_BATCHES~N:N+2" in_turn 8 seq 8 rand
+
+# Reproducer: the last I/O that was announced was not counted.
+row "plugs of 3 that merge into one request, then into two" "" \
+	"REQUESTS~3+2*N $merged TAG_BATCHES~N-2" then_two
 
 # Reproducer: whoever sleeps gives back what the plug has allocated ahead, and
 # the next I/O allocated 31 requests anew. A timer completes, or "never" would
