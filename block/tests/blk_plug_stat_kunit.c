@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit tests of the plug statistics: why there is no batch of tags, what a
- * flush of several queues counts, and the file.  A row is named for what would
- * break if it failed.
+ * flush of several queues counts, and the file; and of what drivers do to the
+ * batches of a plug.  A row is named for what would break if it failed.
  */
 #include <kunit/test.h>
 #include <linux/string.h>
@@ -294,11 +294,116 @@ static void blk_plug_stat_test_off(struct kunit *test)
 	blk_plug_stat_test_is(test, hctx, BLK_PLUG_STAT_TAGS_SINGLE, 2);
 }
 
+/* Of a driver that sleeps, or allocates from the queue below, as dm does. */
+struct driver {
+	struct blk_mq_tag_set set;
+	struct request_queue *q;
+};
+
+static struct request *driver_take(struct request_queue *q)
+{
+	return blk_mq_alloc_request(q, REQ_OP_DRV_IN, 0);
+}
+
+static unsigned int driver_tags(struct driver *d)
+{
+	return sbitmap_weight(&d->set.tags[0]->bitmap_tags.sb);
+}
+
+static blk_status_t driver_queue_rq(struct blk_mq_hw_ctx *hctx,
+				    const struct blk_mq_queue_data *bd)
+{
+	blk_mq_start_request(bd->rq);
+	if (hctx->queue->queuedata)
+		blk_mq_free_request(driver_take(hctx->queue->queuedata));
+	else
+		schedule_timeout_uninterruptible(1);
+	blk_mq_end_request(bd->rq, BLK_STS_OK);
+	return BLK_STS_OK;
+}
+
+static const struct blk_mq_ops driver_ops = {
+	.queue_rq = driver_queue_rq,
+};
+
+static void driver_exit(void *data)
+{
+	struct driver *d = data;
+
+	blk_mq_destroy_queue(d->q);
+	blk_put_queue(d->q);
+	blk_mq_free_tag_set(&d->set);
+}
+
+static struct driver *driver_of(struct kunit *test, unsigned int depth,
+				struct request_queue *below)
+{
+	struct driver *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	d->set.ops = &driver_ops;
+	d->set.nr_hw_queues = 1;
+	d->set.queue_depth = depth;
+	d->set.numa_node = NUMA_NO_NODE;
+	d->set.flags = BLK_MQ_F_BLOCKING;
+	KUNIT_ASSERT_EQ(test, 0, blk_mq_alloc_tag_set(&d->set));
+	d->q = blk_mq_alloc_queue(&d->set, NULL, below);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(d->q));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, driver_exit, d));
+	return d;
+}
+
+/* A plug whose driver sleeps in a flush takes no more tags ahead. */
+static void blk_plug_stat_test_driver_sleeps(struct kunit *test)
+{
+	struct driver *d = driver_of(test, 256, NULL);
+	struct request *rq;
+	struct blk_plug plug;
+
+	blk_start_plug_nr_ios(&plug, 128);
+	blk_execute_rq_nowait(driver_take(d->q), false);
+	KUNIT_EXPECT_EQ(test, driver_tags(d), 32);
+	blk_flush_plug(&plug, false);
+	rq = driver_take(d->q);
+	KUNIT_EXPECT_EQ(test, driver_tags(d), 1);
+	blk_finish_plug(&plug);
+	blk_mq_free_request(rq);
+}
+
+/*
+ * Who waits for a tag runs the driver.  What that allocates was not announced.
+ * The request that is to free a tag is issued no earlier.
+ */
+static void blk_plug_stat_test_driver_allocates(struct kunit *test)
+{
+	struct driver *below = driver_of(test, 256, NULL);
+	struct driver *d = driver_of(test, 8, below->q);
+	struct request *rq[8];
+	struct blk_plug plug;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rq); i++)
+		rq[i] = driver_take(d->q);
+	blk_mq_stop_hw_queues(d->q);
+	blk_execute_rq_nowait(rq[0], false);
+	clear_bit(BLK_MQ_S_STOPPED, &rq[0]->mq_hctx->state);
+	blk_start_plug_nr_ios(&plug, 128);
+	rq[0] = driver_take(d->q);
+	KUNIT_EXPECT_EQ(test, driver_tags(d), 8);
+	KUNIT_EXPECT_EQ(test, driver_tags(below), 0);
+	blk_finish_plug(&plug);
+	for (i = 0; i < ARRAY_SIZE(rq); i++)
+		blk_mq_free_request(rq[i]);
+}
+
 static struct kunit_case blk_plug_stat_test_cases[] = {
 	KUNIT_CASE_PARAM(blk_plug_stat_test_why, why_gen_params),
 	KUNIT_CASE(blk_plug_stat_test_flush),
 	KUNIT_CASE(blk_plug_stat_test_show),
 	KUNIT_CASE(blk_plug_stat_test_off),
+	KUNIT_CASE(blk_plug_stat_test_driver_sleeps),
+	KUNIT_CASE(blk_plug_stat_test_driver_allocates),
 	{}
 };
 
