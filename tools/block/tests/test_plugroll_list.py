@@ -245,15 +245,16 @@ def test_times(host, tracing):
 
 def test_instances_of_others(tracing):
     """That of another plugroll stays as it is; that of a dead one goes, if
-    nobody uses it."""
+    nobody uses it, also of one that had our number."""
     with subprocess.Popen("/bin/true") as dead:
         pass
     others = [tracing.instance(pid, "1") for pid in (1, dead.pid)]
-    meter.Tracer({Disk("nvme0n1"): 20000}).close()
+    tracer = meter.Tracer({Disk("nvme0n1"): 20000})
     assert list(map(tracing.enabled, others)) == ["11", "11"]
     assert {os.path.basename(call.args[0])
             for call in tracing.removed.call_args_list} == {
                 f"plugroll-{pid}" for pid in (dead.pid, os.getpid())}
+    tracer.close()
 
 
 def test_second_event(host, tracing, monkeypatch):

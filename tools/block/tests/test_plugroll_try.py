@@ -325,7 +325,12 @@ def test_one_of_two_goes(host, tries, monkeypatch):
     (lambda number, mode: number > 4 and mode == "always",
      ("sys/block/nvme0n1/diskseq", "8"), 1,
      ["nvme0n1 has gone, and another disk has its name",
-      "has gone, and its disk with it"], "always")], ids=range(3))
+      "has gone, and its disk with it"], "always"),
+    # also in the last block of the pair that decides
+    (lambda number, mode: number == 1 + 2 * 3,
+     ("sys/block/nvme0n1/diskseq", "8"), 1,
+     ["nvme0n1 has gone, and another disk has its name"], "never")],
+                         ids=range(4))
 def test_meanwhile(host, tries, when, file, code, told, mode):
     calls = []
 

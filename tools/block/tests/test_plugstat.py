@@ -283,6 +283,7 @@ def test_disk_that_goes_meanwhile(host, stat, others, code, told):
     assert (done.code, done.err) == (
         code, "plugstat: nullb0: the disk is gone\n" + told)
     assert done.out.count("\nnvme0n1 ") == 2 * len(others)
+    assert "\nnullb0: 32 tags at once? no I/O was seen\n" in done.out
     assert host.switch("nvme0n1") == "0"
 
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from fakehost import finish, stopped
+from fakehost import DEBUGFS, finish, stopped
 from plugtools.core.system import SIGNALS
 from plugtools.stat.switch import Switch
 
@@ -24,6 +24,14 @@ def test_on_and_back(stat, levels, disks, on):
     with pytest.raises(ZeroDivisionError):
         stat(*disks, during=lambda: 1 / 0)
     assert levels() == "00"
+
+
+def test_back_to_what_it_is_now(host, stat, levels):
+    """Not to what it was when an earlier one came."""
+    stat("nullb0", "1", "1")
+    host.put(f"{DEBUGFS}block/nullb0/plug_stats_enabled", "1")
+    stat("nullb0", "1", "1")
+    assert levels() == "10"
 
 
 @pytest.fixture
