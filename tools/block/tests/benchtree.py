@@ -36,10 +36,13 @@ if [ -f $d/plug_stats_enabled ]; then
 	line="$line counting=$value"
 fi
 echo "$line $*" >>fio.log
-echo 1023 >$q/nr_requests
+for name in nr_requests async_depth wbt_lat_usec; do
+	echo 1023 >$q/$name
+done
 if [ -f fio.vanish ]; then rm -rf sys/block/nvme0n1; exit 1; fi
 if [ -f fio.fail ]; then echo "fio: boom" >&2; exit 1; fi
 if [ -f fio.sleep ]; then
+	trap ': >fio.told; exit 1' TERM
 	[ -f fio.deaf ] && trap '' TERM
 	sleep 300 &
 	echo "$$ $!" >fio.pids
@@ -82,7 +85,9 @@ FILES = {
     QUEUE + "plug_policy": "always never [seq-small] adaptive",
     QUEUE + "scheduler": "none [mq-deadline] kyber",
     QUEUE + "nomerges": "1", QUEUE + "iostats": "0", QUEUE + "io_poll": "1",
-    QUEUE + "nr_requests": "100", QUEUE + "iosched/read_expire": "777",
+    # what a change of the scheduler resets
+    QUEUE + "nr_requests": "100", QUEUE + "async_depth": "75",
+    QUEUE + "wbt_lat_usec": "0", QUEUE + "iosched/read_expire": "777",
     "sys/block/nvme0n1/mq/0/cpu_list": "0",
     "sys/block/nvme0n1/stat": "100 0 0 0 50 0 0 0 0 0 0",
     "sys/block/nvme0n1/dev": "259:0", "sys/block/nvme0n1/size": "2097152",
@@ -143,7 +148,8 @@ class Machine(fakehost.Host):
     def check_restored(self, *disks):
         for disk in disks or ["nvme0n1"]:
             for name in ("plug_policy", "scheduler", "nomerges", "iostats",
-                         "nr_requests", "iosched/read_expire"):
+                         "nr_requests", "async_depth", "wbt_lat_usec",
+                         "iosched/read_expire"):
                 now = self.get(f"sys/block/{disk}/queue/{name}")
                 assert active(now) == active(FILES[QUEUE + name]), name
 

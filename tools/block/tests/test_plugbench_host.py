@@ -142,7 +142,7 @@ def test_facts(machine, disk):
     assert found["nvme0n1 queues"] == "1 of 100"
     assert found["nvme0n1 scheduler"] == "mq-deadline"
     assert found["nvme0n1 write_cache"] == "write back"
-    assert found["nvme0n1 wbt_lat_usec"] == "unknown"
+    assert found["nvme0n1 wbt_lat_usec"] == "0"
 
 
 def test_debug_kernel(machine, disk):

@@ -50,13 +50,15 @@ def test_fio_fails(machine, path, text, says):
     [signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP],
     [signal.SIGINT, signal.SIGINT, signal.SIGTERM]])
 def test_signals(machine, numbers):
-    """One; and more, with an fio that does not listen to SIGTERM."""
+    """One, after which fio can end in order; and more, with one that does not
+    listen to SIGTERM."""
     if len(numbers) > 1:
         machine.put("fio.deaf")
     with start(machine) as process:
         assert "Traceback" not in stopped(process, *numbers).fails(
             130, f"interrupted by {numbers[0].name}")
     machine.check_ended()
+    assert machine.path("fio.told").exists() == (len(numbers) == 1)
     assert not machine.path(RESULT).exists()
 
 
