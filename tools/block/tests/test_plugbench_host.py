@@ -9,7 +9,7 @@ import pytest
 
 from benchtree import FAKE_FIO, FAKE_PERF, QUEUE
 from plugtools.bench import counters, host, measure
-from plugtools.bench.plan import BASELINE
+from plugtools.bench.plan import BASELINE, choose_cpu
 from plugtools.core.disks import Disk
 from plugtools.report import changes
 from test_plugreport_compare import measured
@@ -72,6 +72,20 @@ def test_perf_can_some(machine):
     assert "cache_misses_per_io" in text
     one = machine.records()[0]
     assert (one["insns_per_io"], one["unplugs_per_io"]) == (None, 7000)
+
+
+@pytest.mark.parametrize("node, allowed, cpu", [
+    ("1", range(8), 4), ("-1", range(8), 2), ("1", range(4), 2),
+    ("0", [0, 1], 1), ("0", [0], 0)])
+def test_cpu(machine, disk, monkeypatch, node, allowed, cpu):
+    """Near the disk and off CPU 0's core, if it may be used."""
+    machine.put("sys/class/nvme/nvme0/numa_node", node)
+    machine.put("sys/devices/system/node/node0/cpulist", "0-3")
+    machine.put("sys/devices/system/node/node1/cpulist", "4-7")
+    machine.put("sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+                "0-1")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(allowed))
+    assert choose_cpu(mock.Mock(cpu=None), disk) == cpu
 
 
 def test_hybrid_cpu():
