@@ -504,6 +504,13 @@ def test_summary():
     assert not simreport.summary([])
 
 
+@pytest.mark.parametrize("part, worst", [(0.01, 1.0), (0.5, 3.0)])
+def test_worst(part, worst):
+    """Of what should be large it is the least."""
+    table = simreport.ratio_table("", {"a": [1.0, 2.0, 3.0]}, part)
+    assert table[1][-1] == worst
+
+
 def test_interrupted():
     """After Ctrl-C, what is done stays, and nothing is waited for that has not
     begun; with nothing done, there is nothing to report."""

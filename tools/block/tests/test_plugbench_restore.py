@@ -9,6 +9,7 @@ import pytest
 
 from benchtree import FAKE_FIO, FIO_JSON, QUEUE, SHORT
 from fakehost import stopped, wait_until
+from plugtools.bench import measure
 from plugtools.core.system import start_time
 
 RESULT = "plugbench-nvme0n1.json"
@@ -110,6 +111,16 @@ def test_ended_in_the_second_round(machine, number, code, says):
                    f"./{RESULT}")
         assert "Verdict:" in done.out
         machine.check_restored()
+
+
+def test_signal_after_the_last_run(machine, monkeypatch):
+    """Nothing is lost by it, but it is heeded."""
+    put_back = measure.put_back
+    monkeypatch.setattr(measure, "put_back", lambda journal: (
+        signal.raise_signal(signal.SIGTERM), put_back(journal))[1])
+    assert "interrupted by SIGTERM" in machine.bench(code=130)
+    assert machine.records()
+    machine.check_restored()
 
 
 def test_failure_in_the_second_round(machine):

@@ -177,6 +177,27 @@ def test_table(traced):
         traced.run("1").out
 
 
+def test_tags_and_doorbells(traced):
+    """A list rings once more where the queue changes; an admin command is none
+    of a plug's."""
+    setup = "nvme:nvme_setup_cmd: nvme0: disk=nvme0n1, qid={},"
+    found = {"tag_batches": 1, "batched_tags": 3, "refused": 1,
+             "single_tags": 1, "doorbells": 2, "commands": 3,
+             "single_doorbells": 2, "single_commands": 1}
+    traced.host.put("proc/kallsyms", "ffff t nvme_queue_rqs")
+    done = traced.run("--json", "1", events="".join(
+        f" 77 [001] {text}\n" for text in (
+            "plugtrace9:tags: (0 <- 0) mask=0x15", "plugtrace9:tag: (0)",
+            "plugtrace9:tags: (0 <- 0) mask=0x0",
+            "plugtrace9:list: (0)", *map(setup.format, (1, 1, 2)),
+            "plugtrace9:list_end: (0 <- 0)",
+            *(text for qid in (0, 1) for text in (
+                "plugtrace9:single: (0) last=1", setup.format(qid),
+                "plugtrace9:single_end: (0 <- 0)")),
+            "plugtrace9:commit: (0)")))
+    assert json.loads(done.out).items() >= found.items()
+
+
 @pytest.mark.parametrize("words", ["1", "--json 1", "--help", "--version"])
 def test_lost_output(traced, words):
     with open("/dev/full", "wb") as full:
