@@ -311,5 +311,5 @@ def main():
 
 
 if __name__ == "__main__":
-    with common.program("check"):
+    with common.program("check", OSError):
         main()
