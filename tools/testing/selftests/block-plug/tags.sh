@@ -176,15 +176,15 @@ done
 # Reproducer: a plug that announces nothing took each tag alone. The first is, as
 # most such plugs have no second I/O; then come as many as the last plugs used.
 # A bio ends where the pages' places say, and so may a request: one more for each
-# bio of 1M but the last.
+# bio of 1M but the last. A plug that has to sleep has no further batch.
 row "reads of 32 requests, not announced" "" \
-	"REQUESTS~32*N:33*N TAGS~REQUESTS TAG_BATCHES~N TAG_SINGLES~N:2*N" \
-	unannounced 32
+	"REQUESTS~32*N:33*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~N*9/10:N
+	 TAG_SINGLES~N:5*N" unannounced 32
 row "reads of 64 requests, not announced" "" \
-	"REQUESTS~64*N:67*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~2*N-2:3*N
-	 TAG_SINGLES~N:2*N+64" unannounced 64
+	"REQUESTS~64*N:67*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~N*9/5:3*N
+	 TAG_SINGLES~N:8*N" unannounced 64
 row "reads of 32 requests, then of 20, not announced" "" \
-	"REQUESTS~52*N:54*N TAGS~REQUESTS:REQUESTS+BATCH TAG_BATCHES~2*N" \
+	"REQUESTS~52*N:54*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~N*9/5:2*N" \
 	unannounced 32 20
 
 # A word of the map has a quarter of the bits, rounded down to a power of two,
