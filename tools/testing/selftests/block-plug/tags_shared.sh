@@ -57,6 +57,19 @@ fair()
 		$((flood / 18)) $((flood * 3))
 }
 
+none_in_use()
+{
+	grep -q '^0$' "$DEBUGFS/block/bp2/hctx0/active"
+}
+
+# A word of 16 tags has three batches of 5, and one left for the fourth.
+falls_short()
+{
+	two_disks 1000000 1000000 &&
+	load -s 5 -c 5 -d $((DEPTH / 2)) -n $((50 * N)) /dev/bp2 &&
+	wait_for 30 none_in_use
+}
+
 both_active()
 {
 	grep -q "^active_queues=2$" "$DEBUGFS/block/bp2/hctx0/tags"
@@ -112,12 +125,16 @@ remove_two()
 }
 
 require root debugfs counts plug_load null_blk
-plan 5
+plan 6
 must null_create bp0 shared_tags=1
 must null_create bp1 shared_tags=1
 check "one of two disks" in_batches none /dev/bp0
 check "one of two disks, with a scheduler" in_batches mq-deadline /dev/bp0
 check "two disks in one plug" in_batches none /dev/bp0 /dev/bp1
+null_remove bp0
+null_remove bp1
+check "what a batch has reserved and not found is given back" falls_short
+remove_two
 check "a flood leaves the other disk its share" fair
 remove_two
 check "a load on each CPU stays within the share" within_share
