@@ -198,58 +198,31 @@ def copy_template(template, tmp_path):
 
 # --- tree --------------------------------------------------------------------
 
-def assert_has_the_series(f):
-    assert f.git("log", "--format=%s", "--reverse", "base..series").splitlines() == [
-        "foo: count", "foo: a policy for \u00fcber", "tools: show the policy"]
-    assert f.git("log", "-1", "--format=%b", "series~1") == "Body\n\n  a   table\n  b   c"
-    assert f.git("log", "-1", "--format=%s", "base") == "Linux 7.3.4 (KSRC)"
-    assert f.git("rev-parse", "section/batching") == f.git("rev-parse", "series~2")
-    assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
-    assert f.git("status", "--porcelain") == ""
-    assert "int pol;" in (f.tree / "block/foo.c").read_text()
-    assert os.access(f.tree / "tools/policy.sh", os.X_OK)
-
-
-def test_tree_repeats_its_hashes(f):
-    assert_has_the_series(f)
-    tip = f.git("rev-parse", "series")
-    shutil.rmtree(f.tree)
-    f.ok("tree")
-    assert f.git("rev-parse", "series") == tip
-
-
 def test_tree_keeps_times(f):
-    (f.tree / "o-test").mkdir()
+    """Of all but what a room or the series has changed, and of what is built."""
     write(f.tree, {"o-test/vmlinux": "built", ".kunit/out": "built"})
     before = state(f.tree)
     f.ok("tree")
     f.write({"block/policy.c": "int policy = 2;\n"})
+    f.edit(LIST, "0003-tools.patch tools/policy.sh\n", "")
     f.ok("tree")
     after = state(f.tree)
-    changed = {n for n in after if not n.startswith(".git/") and before.get(n) != after[n]}
-    assert changed == {"block/policy.c"}, changed
-    assert "o-test/vmlinux" in after and ".kunit/out" in after
-
-
-def test_tree_follows_mails_and_series(f):
-    f.edit("patches/7.3/series", "0003-tools.patch tools/policy.sh\n", "")
-    f.ok("tree")
-    assert not (f.tree / "tools/policy.sh").exists()
+    changed = {n for n in before if not n.startswith(".git/") and before[n] != after.get(n)}
+    assert changed == {"block/policy.c", "tools/policy.sh"} and "tools/policy.sh" not in after
     assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
 
 
 def test_tree_refuses_work_in_it(f):
+    """Committed or not, and where a file of the series would go."""
     write(f.tree, {"block/foo.c": "mine\n"})
     f.refused("tree", words=["uncommitted", "block/foo.c", "stash"])
     f.commit("work", {})
     f.refused("tree", words=["commits", "make refresh"])
     assert (f.tree / "block/foo.c").read_text() == "mine\n"
-
-
-def test_tree_keeps_files_nobody_committed(f):
+    f.git("reset", "-q", "--hard", MADE)
     write(f.tree, {"block/new.c": "mine\n"})
     f.write({"block/new.c": "theirs\n"})
-    f.edit("patches/7.3/series", "stat.h", "stat.h block/new.c")
+    f.edit(LIST, "stat.h", "stat.h block/new.c")
     f.refused("tree", words=["block/new.c"])
     assert (f.tree / "block/new.c").read_text() == "mine\n"
     (f.tree / "block/new.c").unlink()
@@ -340,20 +313,6 @@ def test_ksrc_may_change(f):
     assert state(f.tree / "block") == before
 
 
-def test_debian_ignore_rule_is_dropped(f):
-    """Debian's archive ignores all of the kernel's files."""
-    shutil.rmtree(f.tree)
-    write(f.ksrc, {".gitignore": ".*\n" + KERNEL[".gitignore"] + DEBIAN_RULE})
-    for _ in range(2):
-        f.ok("tree")
-    assert (f.tree / "drivers/bar.c").exists() and (f.tree / ".gitignore").exists()
-    assert f.git("status", "--porcelain") == ""
-    f.commit("new file", {"block/new.c": "int new;\n", "block/.kunitconfig": "CONFIG_X=y\n"})
-    f.ok("refresh")
-    assert f.read("block/.kunitconfig") == "CONFIG_X=y\n"
-    assert f.read("block/new.c") == "int new;\n"
-
-
 def pack(f, where):
     where.mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "-C", str(f.ksrc.parent), "-cJf",
@@ -387,10 +346,11 @@ def test_newer_source_that_does_not_fit(f):
 
 
 def test_tarball_is_the_source(f):
-    """The way without KSRC, and that an ignored file of the archive is kept."""
+    """The way without KSRC. An ignored file of the archive is kept, and its rule that
+    all of the kernel's files be ignored is not."""
     shutil.rmtree(f.tree)
     write(f.ksrc, {"block/kept.o": "part of the release\n",
-                   ".gitignore": KERNEL[".gitignore"] + DEBIAN_RULE})
+                   ".gitignore": ".*\n" + KERNEL[".gitignore"] + DEBIAN_RULE})
     cache = f.root / "build/cache"
     pack(f, cache)
     f.refused("tree", KSRC="", words=["linux-source-7.3.tar.xz", "KSRC"])
@@ -403,6 +363,10 @@ def test_tarball_is_the_source(f):
     f.ok("tree")
     assert "unpack" not in f.ok("tree", KSRC=""), "unpacked once more"
     assert f.git("rev-parse", "HEAD") == tip
+    new = {"block/new.c": "int new;\n", "block/.kunitconfig": "CONFIG_X=y\n"}
+    f.commit("new file", new)
+    f.ok("refresh")
+    assert {name: f.read(name) for name in new} == new
 
 
 # --- interruption ------------------------------------------------------------
@@ -421,6 +385,8 @@ def run_interrupted(f, command, name):
 
 
 def test_interrupted_creation_leaves_nothing(f):
+    """The next one makes all of the series, by the same hashes as ever."""
+    tip = f.git("rev-parse", "series")
     shutil.rmtree(f.tree)
     for name in ("INT", "TERM"):
         code, text = run_interrupted(f, "reset", name)
@@ -429,8 +395,15 @@ def test_interrupted_creation_leaves_nothing(f):
     code, _ = run_interrupted(f, "reset", "KILL")
     assert code == -9 and not f.tree.exists()
     f.ok("tree")
-    assert_has_the_series(f)
     assert not [p for p in (f.root / "build").iterdir() if "new" in p.name]
+    assert [f.git("rev-parse", name) for name in ("series", "section/policy", "section/batching")
+            ] == [tip, tip, f.git("rev-parse", "series~2")]
+    assert f.git("log", "--format=%s", "--reverse", "series").splitlines() == [
+        "Linux 7.3.4 (KSRC)", "foo: count", "foo: a policy for \u00fcber", "tools: show the policy"]
+    assert f.git("log", "-1", "--format=%b", "series~1") == "Body\n\n  a   table\n  b   c"
+    assert f.git("status", "--porcelain") == ""
+    assert "int pol;" in (f.tree / "block/foo.c").read_text()
+    assert os.access(f.tree / "tools/policy.sh", os.X_OK)
 
 
 def test_interrupted_update_is_finished(f):
