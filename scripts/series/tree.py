@@ -11,9 +11,9 @@ from pathlib import Path
 from . import env
 from .build import Builder, Cache, DoesNotApply
 from .env import remove, say, shown, step
-from .files import load_series, parse_series
-from .git import (Failure, Git, GitError, check_version, clean_env, import_directory,
-                  import_user_tree, new_repository, nul_list, run_git)
+from .files import load_series
+from .git import (Failure, Git, GitError, check_version, import_directory, import_user_tree,
+                  new_repository)
 
 BASE_REF = "refs/tags/base"
 MADE = "refs/plug-policy/made"
@@ -202,24 +202,6 @@ def update(source):
     return series
 
 
-# No kernel needs the laboratory, the tools for administrators, or figures that age.
-OURS = (".ci/", "build/", "lab/", "patches/", "scripts/", "tools/block/",
-        "Documentation/block/plug-measurements.rst")
-
-
-def unlisted():
-    """Files in the rooms which no series has: forgotten, most likely."""
-    try:
-        text = run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                       clean_env(), env.ROOT)
-    except GitError:
-        return []
-    listed = {path for file in env.ROOT.glob("patches/[0-9]*/series")
-              for entry in parse_series(file.read_text()).entries for path in entry.files}
-    return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
-            and not path.startswith(OURS) and path not in listed and (env.ROOT / path).exists()]
-
-
 def make(source):
     """(the source it is made of, the series). A point release that does
     not take it is no reason to stop: the one that it was written for will do."""
@@ -235,8 +217,4 @@ def make(source):
 
 def cmd_tree(_args):
     source, series = make(find_source(os.environ.get("KSRC")))
-    left = unlisted()
-    if left:
-        say(f"note: in no entry of the series: {', '.join(left[:4])}"
-            + (f" and {len(left) - 4} more" if left[4:] else ""))
     step(f"{shown(env.TREE)}: {source.label} and {len(series.entries)} patches")
