@@ -14,18 +14,15 @@ from pathlib import Path
 AUTHOR = "plug_policy series <plug-policy@example.invalid>"
 DATE = "Thu, 1 Jan 2026 00:00:00 +0000"
 
-# What a user's own settings could otherwise change.
+# What a tree's own settings could otherwise change, and what git has from places
+# besides the user's file, which clean_env() leaves out
 CONFIG = {
     "core.excludesFile": "/dev/null",
     "core.attributesFile": "/dev/null",
     "core.hooksPath": "/dev/null",
-    "core.autocrlf": "false",
-    "core.fileMode": "true",
     "core.fsmonitor": "false",
     "core.quotePath": "false",
-    "commit.gpgSign": "false",
     "format.signOff": "false",
-    "am.threeWay": "false",
     "gc.auto": "0",
     # The user's tree may belong to someone else; it is only read.
     "safe.directory": "*",
