@@ -136,19 +136,25 @@ def new_tree(top):
     return git
 
 
+def fill(git, source, is_fresh):
+    """Makes the tree what source and series say; the series."""
+    series = load_series(git)       # complains before the long part
+    base = import_source(git, source, is_fresh)
+    commits = Builder(git, base, step).commits(series.entries)
+    if is_fresh:
+        git("update-ref", "refs/heads/series", base)
+        step("write the work tree")
+        git("reset", "-q", "--hard", [base, *commits][-1])
+    publish(git, base, series, commits)
+    return series
+
+
 def create(source):
     """Makes the tree beside its place and moves it there when it is whole."""
     top = env.TREE.with_name(env.TREE.name + ".new")
     remove(top)
     try:
-        git = new_tree(top)
-        series = load_series(git)  # complains before the long part
-        base = import_source(git, source, is_fresh=True)
-        commits = Builder(git, base, step).commits(series.entries)
-        git("update-ref", "refs/heads/series", base)
-        step("write the work tree")
-        git("reset", "-q", "--hard", [base, *commits][-1])
-        publish(git, base, series, commits)
+        series = fill(new_tree(top), source, is_fresh=True)
         top.rename(env.TREE)
     except BaseException:
         remove(top)
@@ -192,13 +198,11 @@ def update(source):
         raise Failure(f"{shown(env.TREE)} has {work}; bring commits back by `make refresh`, or "
                       f"put changes away by git -C {shown(env.TREE)} stash, or commits by "
                       f"git -C {shown(env.TREE)} reset --hard {MADE}")
-    series = load_series(git)
-    base = import_source(git, source, is_fresh=False)
-    commits = Builder(git, base, step).commits(series.entries)
     before = git.ref("HEAD")
-    tip = publish(git, base, series, commits)
-    if tip != before:
-        step(f"{len(git.changed(before, tip))} files differ from before")
+    series = fill(git, source, is_fresh=False)
+    changed = git.changed(before, "HEAD")
+    if changed:
+        step(f"{len(changed)} files differ from before")
     return series
 
 
