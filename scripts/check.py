@@ -9,7 +9,7 @@ variables that its programs read, the kernel source.
 """
 import argparse
 import collections
-import concurrent.futures
+import functools
 import os
 import re
 import shutil
@@ -27,6 +27,7 @@ from scripts.series import env
 OUT = Path(kernel.BUILD, "check")
 AT_A_TIME = 2
 SESSION = 4 * 3600      # s: no landing's commits took longer
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 PACKAGES = ["sh", "scripts/setup.sh", "all", "arm64"]
 
 
@@ -196,19 +197,19 @@ class Runner:
         self.quiet = quiet      # of what passes no more than its time
         self.found = []         # (group, name, status)
         self.lock = threading.Lock()
-        self.running = {}
+        self.running = []
 
     def run_group(self, name):
         start, group = time.monotonic(), self.chosen[name]
         before = key(group)
         with subprocess.Popen(
-                group.command, env=environment(name, group), text=True,
+                [*ENDS_WITH_US, *group.command], env=environment(name, group), text=True,
                 cwd=kernel.ROOT, errors="replace", stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-            self.running[name] = process
+            self.running.append(name)
             text = process.stdout.read()
         with self.lock:
-            del self.running[name]
+            self.running.remove(name)
             lines = complete(name, group, text, process.returncode)
             found = [(name, *one) for one in tap.results(lines)]
             self.found += found
@@ -220,22 +221,12 @@ class Runner:
             print(f"== {name}: {count(found)}, {time.monotonic() - start:.0f} s",
                   flush=True)
 
-    def state(self, seconds):
-        names = " and ".join(list(self.running)) or "nothing"
-        return f"check: running {names}, {seconds:.0f} s"
+    def state(self, _, seconds):
+        return f"check: running {' and '.join(self.running) or 'nothing'}, {seconds:.0f} s"
 
     def run(self):
-        with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            jobs = [pool.submit(self.run_group, name) for name in self.chosen]
-            try:
-                with common.clock(self.state):
-                    concurrent.futures.wait(jobs)
-            except KeyboardInterrupt:
-                for process in list(self.running.values()):
-                    process.terminate()
-                os._exit(130)
-        for job in jobs:
-            job.result()
+        guest.together({name: functools.partial(self.run_group, name) for name in self.chosen},
+                       self.state, AT_A_TIME)
         return self.found
 
 

@@ -9,12 +9,11 @@ the end of each section.
 
 import argparse
 import signal
-import sys
 
-from scripts.common import clock, locked
+from scripts import common
 from scripts.series import env
 from scripts.series.env import shown
-from scripts.series.git import Failure, encode
+from scripts.series.git import Failure
 from scripts.series.mail import cmd_export, cmd_onto, cmd_verify
 from scripts.series.refresh import cmd_refresh
 from scripts.series.tree import cmd_tree
@@ -46,21 +45,13 @@ def stop(_signal, _frame):
 
 def main(argv=None):
     args = arguments(argv)
-    try:
-        with locked(env.BUILD / ".series.lock"), \
-                clock(lambda seconds: f"series {args.command}: {int(seconds)} s"):
-            args.run(args)
-    except Failure as error:
-        print(encode(f"series.py {args.command}: {error}").decode("utf-8", "replace"),
-              file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"series.py {args.command}: interrupted", file=sys.stderr)
-        return 130
-    return 0
+    with common.program(f"series.py {args.command}", Failure), \
+            common.locked(env.BUILD / ".series.lock"), \
+            common.clock(lambda seconds: f"series {args.command}: {int(seconds)} s"):
+        args.run(args)
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
-    sys.exit(main())
+    main()

@@ -9,24 +9,20 @@ same input gives the same hashes everywhere.
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 
 AUTHOR = "plug_policy series <plug-policy@example.invalid>"
 DATE = "Thu, 1 Jan 2026 00:00:00 +0000"
 
-# What a user's own settings could otherwise change.
+# What a tree's own settings could otherwise change, and what git has from places
+# besides the user's file, which clean_env() leaves out
 CONFIG = {
     "core.excludesFile": "/dev/null",
     "core.attributesFile": "/dev/null",
     "core.hooksPath": "/dev/null",
-    "core.autocrlf": "false",
-    "core.fileMode": "true",
     "core.fsmonitor": "false",
     "core.quotePath": "false",
-    "commit.gpgSign": "false",
     "format.signOff": "false",
-    "am.threeWay": "false",
     "gc.auto": "0",
     # The user's tree may belong to someone else; it is only read.
     "safe.directory": "*",
@@ -196,55 +192,32 @@ DOT_FILES = (".clang-format", ".clippy.toml", ".cocciconfig", ".editorconfig",
              ".mailmap", ".pylintrc", ".renames.txt", ".rustfmt.toml", ".yamllint")
 
 
-def upstream_ignore(rules):
-    return DEBIAN_IGNORE.sub("\n\n" + "".join(f"!{name}\n" for name in DOT_FILES), rules)
-
-
 def write_tree(git):
     """Of the index, with the kernel's own .gitignore in it."""
     if git("ls-files", "--", ".gitignore"):
         text = git("cat-file", "blob", ":.gitignore")
         if DEBIAN_IGNORE.search(text):
-            blob = git.store(upstream_ignore(text))
+            kept = "".join(f"!{name}\n" for name in DOT_FILES)
+            blob = git.store(DEBIAN_IGNORE.sub("\n\n" + kept, text))
             git("update-index", "--cacheinfo", f"100644,{blob},.gitignore")
     return git.get("write-tree")
 
 
-def unignored(git, ksrc):
-    """The files of a tree that is not under git, but for what its own .gitignore
-    files call a build's."""
-    names = [str((Path(top) / name).relative_to(ksrc))
-             for top, _, files in os.walk(ksrc) for name in files]
-    with tempfile.TemporaryDirectory(dir=git.dir) as scratch:
-        for name in names:
-            if Path(name).name == ".gitignore":
-                copy = Path(scratch, name)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_text(upstream_ignore((ksrc / name).read_text()))
-        env = {**git.env, "GIT_WORK_TREE": scratch, "GIT_LITERAL_PATHSPECS": "0"}
-        # 1: none is ignored
-        ignored = set(nul_list(run_git(["check-ignore", "--no-index", "-z", "--stdin"], env,
-                                       scratch, nul_text(names), fine=(0, 1))))
-    return [name for name in names if name not in ignored]
-
-
-def source_files(git, ksrc):
-    """What belongs to the user's tree: not what a build has left in it."""
-    if (ksrc / ".git").exists():
-        names = nul_list(run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                                 clean_env(), ksrc))
-    else:
-        names = unignored(git, ksrc)
-    return [name for name in dict.fromkeys(names)
-            if os.path.islink(ksrc / name) or os.path.isfile(ksrc / name)]
-
-
 def import_user_tree(git, ksrc):
-    """The user's tree as a tree object; ksrc is only read. The index is kept,
-    so that only changed files are read the next time."""
+    """The user's tree as a tree object, without what a build has left in it; ksrc is
+    only read. The index is kept, so that only changed files are read the next time."""
     index = str(git.dir / "plug-policy" / "ksrc-index")
     git = git.having(GIT_WORK_TREE=str(ksrc), GIT_INDEX_FILE=index)
-    names = source_files(git, ksrc)
+    if not (ksrc / ".git").exists():
+        # what kbuild, too, takes for a tree that is not clean
+        if (ksrc / ".config").exists() or (ksrc / "include/config").exists():
+            raise Failure(f"{ksrc} has been built in, and without git nobody can tell what is "
+                          "source: make mrproper there, or take a clean copy")
+        return import_directory(git, ksrc)
+    listed = run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                     clean_env(), ksrc)
+    names = [name for name in dict.fromkeys(nul_list(listed))
+             if os.path.islink(ksrc / name) or os.path.isfile(ksrc / name)]
     gone = set(nul_list(git("ls-files", "-z"))).difference(names)
     git("update-index", "-z", "--force-remove", "--stdin", stdin=nul_text(sorted(gone)))
     git("update-index", "-z", "--add", "--replace", "--stdin", stdin=nul_text(names))

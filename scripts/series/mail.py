@@ -114,16 +114,14 @@ def cmd_export(_args):
     git, out, ident = open_tree(), env.OUTPUT, os.environ.get("FROM") or AUTHOR
     split_ident(ident)
     series, commits = current_commits(git)
-    new = out.with_name(out.name + ".new")
-    remove(new)
-    new.mkdir(parents=True)
     try:
-        export_sections(git, series, commits, ident, new)
-        check_signatures(new)
-        remove(out)
-        new.rename(out)
+        with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="export-") as new:
+            new = Path(new, "mails")
+            export_sections(git, series, commits, ident, new)
+            check_signatures(new)
+            remove(out)
+            new.rename(out)
     finally:
-        remove(new)
         for ref in git.refs("refs/heads/export/"):
             git("update-ref", "-d", ref)
     step(f"{shown(out)}: {len(list(out.rglob('*.patch')))} mails")

@@ -11,9 +11,9 @@ from pathlib import Path
 from . import env
 from .build import Builder, Cache, DoesNotApply
 from .env import remove, say, shown, step
-from .files import load_series, parse_series
-from .git import (Failure, Git, GitError, check_version, clean_env, import_directory,
-                  import_user_tree, new_repository, nul_list, run_git)
+from .files import load_series
+from .git import (Failure, Git, GitError, check_version, import_directory, import_user_tree,
+                  new_repository)
 
 BASE_REF = "refs/tags/base"
 MADE = "refs/plug-policy/made"
@@ -136,19 +136,25 @@ def new_tree(top):
     return git
 
 
+def fill(git, source, is_fresh):
+    """Makes the tree what source and series say; the series."""
+    series = load_series(git)       # complains before the long part
+    base = import_source(git, source, is_fresh)
+    commits = Builder(git, base, step).commits(series.entries)
+    if is_fresh:
+        git("update-ref", "refs/heads/series", base)
+        step("write the work tree")
+        git("reset", "-q", "--hard", [base, *commits][-1])
+    publish(git, base, series, commits)
+    return series
+
+
 def create(source):
     """Makes the tree beside its place and moves it there when it is whole."""
     top = env.TREE.with_name(env.TREE.name + ".new")
     remove(top)
     try:
-        git = new_tree(top)
-        series = load_series(git)  # complains before the long part
-        base = import_source(git, source, is_fresh=True)
-        commits = Builder(git, base, step).commits(series.entries)
-        git("update-ref", "refs/heads/series", base)
-        step("write the work tree")
-        git("reset", "-q", "--hard", [base, *commits][-1])
-        publish(git, base, series, commits)
+        series = fill(new_tree(top), source, is_fresh=True)
         top.rename(env.TREE)
     except BaseException:
         remove(top)
@@ -192,32 +198,12 @@ def update(source):
         raise Failure(f"{shown(env.TREE)} has {work}; bring commits back by `make refresh`, or "
                       f"put changes away by git -C {shown(env.TREE)} stash, or commits by "
                       f"git -C {shown(env.TREE)} reset --hard {MADE}")
-    series = load_series(git)
-    base = import_source(git, source, is_fresh=False)
-    commits = Builder(git, base, step).commits(series.entries)
     before = git.ref("HEAD")
-    tip = publish(git, base, series, commits)
-    if tip != before:
-        step(f"{len(git.changed(before, tip))} files differ from before")
+    series = fill(git, source, is_fresh=False)
+    changed = git.changed(before, "HEAD")
+    if changed:
+        step(f"{len(changed)} files differ from before")
     return series
-
-
-# No kernel needs the laboratory, the tools for administrators, or figures that age.
-OURS = (".ci/", "build/", "lab/", "patches/", "scripts/", "tools/block/",
-        "Documentation/block/plug-measurements.rst")
-
-
-def unlisted():
-    """Files in the rooms which no series has: forgotten, most likely."""
-    try:
-        text = run_git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                       clean_env(), env.ROOT)
-    except GitError:
-        return []
-    listed = {path for file in env.ROOT.glob("patches/[0-9]*/series")
-              for entry in parse_series(file.read_text()).entries for path in entry.files}
-    return [path for path in dict.fromkeys(nul_list(text)) if "/" in path
-            and not path.startswith(OURS) and path not in listed and (env.ROOT / path).exists()]
 
 
 def make(source):
@@ -235,8 +221,4 @@ def make(source):
 
 def cmd_tree(_args):
     source, series = make(find_source(os.environ.get("KSRC")))
-    left = unlisted()
-    if left:
-        say(f"note: in no entry of the series: {', '.join(left[:4])}"
-            + (f" and {len(left) - 4} more" if left[4:] else ""))
     step(f"{shown(env.TREE)}: {source.label} and {len(series.entries)} patches")

@@ -140,25 +140,21 @@ def test_prepares_what_is_needed(run):
 
 
 def test_files(run):
-    """Of groups that pass, fail, and die; plan and numbers are right."""
+    """Of groups that pass, fail, die, and speak no TAP, which are one result; plan and
+    numbers are right."""
     code, lines = run(
         good=shell("echo TAP version 13; echo hello; echo ok 7 x; "
                    "echo ok 8 y \\# SKIP no disk; echo 1..9"),
         bad=shell("echo '# why'; echo not ok 1 x; exit 1"),
-        dies=shell("echo ok 1 x; exit 3"), mute=shell("exit 0"))
-    assert (code, lines[-1]) == (True, "2 passed, 3 failed, 1 skipped")
-    assert run.kept("good") == "KTAP version 1\n1..2\n# hello\nok 1 x\nok 2 y # SKIP no disk\n"
-    assert run.kept("bad") == "KTAP version 1\n1..1\n# why\nnot ok 1 x\n"
-    assert run.kept("dies") == "KTAP version 1\n1..2\nok 1 x\nnot ok 2 exit 3\n"
-    assert run.kept("mute") == "KTAP version 1\n1..1\nnot ok 1 no test ran\n"
-
-
-@pytest.mark.parametrize("text, result", [("echo fine", "ok"), ("exit 2", "not ok")])
-def test_plain(run, text, result):
-    """What speaks no TAP is one result."""
-    code, _ = run(**{groups.PLAIN: shell(text)})
-    assert code == (result == "not ok")
-    assert run.kept(groups.PLAIN).endswith(f"\n{result} 1 about\n")
+        dies=shell("echo ok 1 x; exit 3"), mute=shell("exit 0"),
+        **{groups.PLAIN: shell("echo fine"), f"{groups.PLAIN}-6.12": shell("exit 2")})
+    assert (code, lines[-1]) == (True, "3 passed, 4 failed, 1 skipped")
+    for name, text in {
+            "good": "1..2\n# hello\nok 1 x\nok 2 y # SKIP no disk\n",
+            "bad": "1..1\n# why\nnot ok 1 x\n", "dies": "1..2\nok 1 x\nnot ok 2 exit 3\n",
+            "mute": "1..1\nnot ok 1 no test ran\n", groups.PLAIN: "1..1\n# fine\nok 1 about\n",
+            f"{groups.PLAIN}-6.12": "1..1\nnot ok 1 about\n"}.items():
+        assert run.kept(name) == "KTAP version 1\n" + text
 
 
 def test_guest(capsys):
@@ -217,14 +213,18 @@ def test_since_a_commit(run, repo):
 TWO = {"room": shell(GOOD, "room"), "readme": shell(GOOD, "readme")}
 
 
-def test_since_the_branch(run, repo):
-    """What main has by now is not our change."""
+def test_quick(run, repo):
+    """Of a branch its own change, not what main has by now; on main what is not
+    committed, or the last commit."""
     repo.git("checkout", "-q", "-b", "ours")
     repo.write("room/code.c", "int ours;\n", commit=True)
     repo.git("checkout", "-q", "main")
     repo.write("readme", "theirs", commit=True)
-    repo.git("checkout", "-q", "ours")
-    _, lines = run("--quick", **TWO)
+    assert ran(run("--quick", **TWO)[1]) == {"readme"}
+    repo.write("room/code.c", "int new;\n")
+    assert ran(run("--quick", **TWO)[1]) == {"room"}
+    repo.git("checkout", "-q", "-f", "ours")
+    _, lines = run("--quick", "--cache", "no", **TWO)
     assert ran(lines) == {"room"}
     assert "check: 1 files changed since main" in lines
 
@@ -236,14 +236,6 @@ def test_landing(repo, monkeypatch):
         monkeypatch.setenv("GIT_COMMITTER_DATE", f"@{10 ** 9 - 3600 * hours} +0000")
         made[hours] = repo.write("readme", f"{hours} hours ago", commit=True)
     assert check.start("", False) == (made[5], "since the last landing")
-
-
-def test_quick_on_main(run, repo):
-    """What is not committed; if there is nothing, the last commit."""
-    repo.write("readme", "second", commit=True)
-    assert ran(run("--quick", **TWO)[1]) == {"readme"}
-    repo.write("room/code.c", "int new;\n")
-    assert ran(run("--quick", **TWO)[1]) == {"room"}
 
 
 def test_unit_tests(run, repo):
@@ -279,7 +271,7 @@ ROW = {"a": groups.Group(1, None, "room !room/other.c", "about", [
 
 
 def test_cached(run, repo, monkeypatch):
-    """As long as nothing changes that it depends on."""
+    """As long as nothing changes that it depends on, and all of that is known."""
     def changed(what, row=None):
         assert not is_cached(run, **(row or ROW)), what
         assert is_cached(run, **(row or ROW)), what
@@ -304,10 +296,6 @@ def test_cached(run, repo, monkeypatch):
     other = ROW["a"]._replace(command=[*ROW["a"].command, "more"])
     changed("the command", {"a": other})
     changed("the kernel", {"a": other._replace(kver="6.12")})
-
-
-def test_nothing_known_of_the_machine(run, monkeypatch):
-    """Then nothing is believed."""
     monkeypatch.setattr(touches, "machine", lambda: None)
     assert not is_cached(run, **ROW) and not is_cached(run, **ROW)
 

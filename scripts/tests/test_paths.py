@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""No document, comment or message names a file that is not there, and "make
-help" has every verb."""
+"""No document, comment or message names a file that is not there, each file for the
+kernel is in a mail, and "make help" has every verb."""
 import glob
 import os
 import re
@@ -60,17 +60,14 @@ def dead_links(text, where):
     dead = []
     for target in map("".join, LINK.findall(text)):
         path, _, anchor = target.partition("#")
-        file = os.path.join(where, path)
+        file = Path(where, path)
         if re.match(r"\w+:", target):
             continue
-        if path and not os.path.exists(file):
+        if path and not file.exists():
             dead.append(target)
-        elif anchor and path.endswith((".md", "")):
-            if path:
-                with open(file, encoding="utf-8") as other:
-                    dead += [target] * (anchor not in anchors(other.read()))
-            else:
-                dead += [target] * (anchor not in anchors(text))
+        elif anchor:
+            dead += [target] * (anchor not in anchors(
+                file.read_text(encoding="utf-8") if path else text))
     return dead
 
 
@@ -88,6 +85,16 @@ def test_documents():
         assert set(NAME.findall(text)) <= known, name
         if name.endswith(".md"):
             assert dead_links(text, os.path.dirname(os.path.join(kernel.ROOT, name))) == [], name
+
+
+def test_each_file_for_the_kernel_is_in_a_mail():
+    """No kernel needs the laboratory, the tools for administrators, or figures that age."""
+    listed = {word for name in glob.glob("patches/*/series", root_dir=kernel.ROOT)
+              for word in TEXTS[name].split()}
+    ours = (".ci/", "lab/", "patches/", "scripts/", "tools/block/",
+            "Documentation/block/plug-measurements.rst")
+    assert [name for name in touches.files() if "/" in name
+            and not name.startswith(ours) and name not in listed] == []
 
 
 def test_dead_ones_are_found():

@@ -116,7 +116,11 @@ class Fixture:
         with mock.patch.dict(os.environ, self.env(**extra), clear=True), \
                 contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             importlib.reload(env)
-            return series.main([str(arg) for arg in args]), said.getvalue()
+            try:
+                series.main([str(arg) for arg in args])
+            except SystemExit as end:
+                return 1, f"{said.getvalue()}{end.code}"
+        return 0, said.getvalue()
 
     def ok(self, *args, **extra):
         code, text = self.run(*args, **extra)
@@ -150,14 +154,14 @@ class Fixture:
         write(self.root, files)
 
     def edit(self, name, old, new):
-        """Of what lies there; None: it goes."""
+        """Of what lies there, or is to lie there; None: it goes."""
         path = self.root / name
         if path.is_dir():
             shutil.rmtree(path)
         elif new is None:
             path.unlink()
         else:
-            text = path.read_text()
+            text = path.read_text() if path.exists() else ""
             assert old in text
             path.write_text(text.replace(old, new))
 
@@ -198,58 +202,31 @@ def copy_template(template, tmp_path):
 
 # --- tree --------------------------------------------------------------------
 
-def assert_has_the_series(f):
-    assert f.git("log", "--format=%s", "--reverse", "base..series").splitlines() == [
-        "foo: count", "foo: a policy for \u00fcber", "tools: show the policy"]
-    assert f.git("log", "-1", "--format=%b", "series~1") == "Body\n\n  a   table\n  b   c"
-    assert f.git("log", "-1", "--format=%s", "base") == "Linux 7.3.4 (KSRC)"
-    assert f.git("rev-parse", "section/batching") == f.git("rev-parse", "series~2")
-    assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
-    assert f.git("status", "--porcelain") == ""
-    assert "int pol;" in (f.tree / "block/foo.c").read_text()
-    assert os.access(f.tree / "tools/policy.sh", os.X_OK)
-
-
-def test_tree_repeats_its_hashes(f):
-    assert_has_the_series(f)
-    tip = f.git("rev-parse", "series")
-    shutil.rmtree(f.tree)
-    f.ok("tree")
-    assert f.git("rev-parse", "series") == tip
-
-
 def test_tree_keeps_times(f):
-    (f.tree / "o-test").mkdir()
+    """Of all but what a room or the series has changed, and of what is built."""
     write(f.tree, {"o-test/vmlinux": "built", ".kunit/out": "built"})
     before = state(f.tree)
     f.ok("tree")
     f.write({"block/policy.c": "int policy = 2;\n"})
+    f.edit(LIST, "0003-tools.patch tools/policy.sh\n", "")
     f.ok("tree")
     after = state(f.tree)
-    changed = {n for n in after if not n.startswith(".git/") and before.get(n) != after[n]}
-    assert changed == {"block/policy.c"}, changed
-    assert "o-test/vmlinux" in after and ".kunit/out" in after
-
-
-def test_tree_follows_mails_and_series(f):
-    f.edit("patches/7.3/series", "0003-tools.patch tools/policy.sh\n", "")
-    f.ok("tree")
-    assert not (f.tree / "tools/policy.sh").exists()
+    changed = {n for n in before if not n.startswith(".git/") and before[n] != after.get(n)}
+    assert changed == {"block/policy.c", "tools/policy.sh"} and "tools/policy.sh" not in after
     assert f.git("rev-parse", "section/policy") == f.git("rev-parse", "series")
 
 
 def test_tree_refuses_work_in_it(f):
+    """Committed or not, and where a file of the series would go."""
     write(f.tree, {"block/foo.c": "mine\n"})
     f.refused("tree", words=["uncommitted", "block/foo.c", "stash"])
     f.commit("work", {})
     f.refused("tree", words=["commits", "make refresh"])
     assert (f.tree / "block/foo.c").read_text() == "mine\n"
-
-
-def test_tree_keeps_files_nobody_committed(f):
+    f.git("reset", "-q", "--hard", MADE)
     write(f.tree, {"block/new.c": "mine\n"})
     f.write({"block/new.c": "theirs\n"})
-    f.edit("patches/7.3/series", "stat.h", "stat.h block/new.c")
+    f.edit(LIST, "stat.h", "stat.h block/new.c")
     f.refused("tree", words=["block/new.c"])
     assert (f.tree / "block/new.c").read_text() == "mine\n"
     (f.tree / "block/new.c").unlink()
@@ -258,7 +235,8 @@ def test_tree_keeps_files_nobody_committed(f):
 
 NEW_FILE = ("diff --git a/block/n.c b/block/n.c\nnew file mode 100644\n--- /dev/null\n"
             "+++ b/block/n.c\n@@ -0,0 +1 @@\n+int n;\n")
-LIST, COVER, KSRC = "patches/7.3/series", "patches/7.3/policy.cover", "../ksrc/Makefile"
+LIST, COVER = "patches/7.3/series", "patches/7.3/policy.cover"
+KSRC, CONFIG = "../ksrc/Makefile", "../ksrc/.config"
 FOO, TOOLS = "patches/7.3/0002-foo-policy.patch", "patches/7.3/0003-tools.patch"
 MAILED = "build/series-7.3/batching/0001-foo-count.patch"
 
@@ -280,6 +258,7 @@ MAILED = "build/series-7.3/batching/0001-foo-count.patch"
      "0002-foo-policy.patch, int line19;\nint no_such_line;, block/foo.c:17"),
     ("tree", KSRC, "7\nPATCHLEVEL = 3", "6\nPATCHLEVEL = 12", "6.12, 7.3"),
     ("tree", KSRC, "", None, "no kernel source tree"),
+    ("tree", CONFIG, "", "CONFIG_X=y", "has been built in, mrproper"),
     ("export", COVER, "", None, "policy.cover"),
     ("export", COVER, "Applies on: batching", "", "policy.cover, one line 'Applies on:"),
     ("export", COVER, "on: batching", "on: later", "policy.cover, 'later', batching"),
@@ -338,24 +317,6 @@ def test_ksrc_may_change(f):
     assert state(f.tree / "block") == before
 
 
-def test_debian_ignore_rule_is_dropped(f):
-    """Debian's archive ignores all of the kernel's files, and a build's too."""
-    shutil.rmtree(f.tree)
-    write(f.ksrc, {".gitignore": ".*\n" + KERNEL[".gitignore"] + "/vmlinux\n/out/\n" + DEBIAN_RULE,
-                   "vmlinux": "built\n", "out/x": "built\n", "block/.gitignore": "",
-                   "block/foo.o": "built\n"})
-    for _ in range(2):
-        f.ok("tree")
-    assert (f.tree / "drivers/bar.c").exists()
-    assert (f.tree / "block/.gitignore").exists() and (f.tree / ".gitignore").exists()
-    assert not [n for n in ("vmlinux", "out", "block/foo.o") if (f.tree / n).exists()]
-    assert f.git("status", "--porcelain") == ""
-    f.commit("new file", {"block/new.c": "int new;\n", "block/.kunitconfig": "CONFIG_X=y\n"})
-    f.ok("refresh")
-    assert f.read("block/.kunitconfig") == "CONFIG_X=y\n"
-    assert f.read("block/new.c") == "int new;\n"
-
-
 def pack(f, where):
     where.mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "-C", str(f.ksrc.parent), "-cJf",
@@ -389,10 +350,11 @@ def test_newer_source_that_does_not_fit(f):
 
 
 def test_tarball_is_the_source(f):
-    """The way without KSRC, and that an ignored file of the archive is kept."""
+    """The way without KSRC. An ignored file of the archive is kept, and its rule that
+    all of the kernel's files be ignored is not."""
     shutil.rmtree(f.tree)
     write(f.ksrc, {"block/kept.o": "part of the release\n",
-                   ".gitignore": KERNEL[".gitignore"] + DEBIAN_RULE})
+                   ".gitignore": ".*\n" + KERNEL[".gitignore"] + DEBIAN_RULE})
     cache = f.root / "build/cache"
     pack(f, cache)
     f.refused("tree", KSRC="", words=["linux-source-7.3.tar.xz", "KSRC"])
@@ -405,6 +367,10 @@ def test_tarball_is_the_source(f):
     f.ok("tree")
     assert "unpack" not in f.ok("tree", KSRC=""), "unpacked once more"
     assert f.git("rev-parse", "HEAD") == tip
+    new = {"block/new.c": "int new;\n", "block/.kunitconfig": "CONFIG_X=y\n"}
+    f.commit("new file", new)
+    f.ok("refresh")
+    assert {name: f.read(name) for name in new} == new
 
 
 # --- interruption ------------------------------------------------------------
@@ -423,16 +389,25 @@ def run_interrupted(f, command, name):
 
 
 def test_interrupted_creation_leaves_nothing(f):
+    """The next one makes all of the series, by the same hashes as ever."""
+    tip = f.git("rev-parse", "series")
     shutil.rmtree(f.tree)
     for name in ("INT", "TERM"):
         code, text = run_interrupted(f, "reset", name)
-        assert code == 130 and "interrupted" in text, text
+        assert code == 1 and "interrupted" in text, text
         f.assert_no_tree()
     code, _ = run_interrupted(f, "reset", "KILL")
     assert code == -9 and not f.tree.exists()
     f.ok("tree")
-    assert_has_the_series(f)
     assert not [p for p in (f.root / "build").iterdir() if "new" in p.name]
+    assert [f.git("rev-parse", name) for name in ("series", "section/policy", "section/batching")
+            ] == [tip, tip, f.git("rev-parse", "series~2")]
+    assert f.git("log", "--format=%s", "--reverse", "series").splitlines() == [
+        "Linux 7.3.4 (KSRC)", "foo: count", "foo: a policy for \u00fcber", "tools: show the policy"]
+    assert f.git("log", "-1", "--format=%b", "series~1") == "Body\n\n  a   table\n  b   c"
+    assert f.git("status", "--porcelain") == ""
+    assert "int pol;" in (f.tree / "block/foo.c").read_text()
+    assert os.access(f.tree / "tools/policy.sh", os.X_OK)
 
 
 def test_interrupted_update_is_finished(f):
@@ -446,16 +421,14 @@ def test_interrupted_update_is_finished(f):
 
 # --- refresh -----------------------------------------------------------------
 
-def test_refresh_without_commits_changes_no_content(f):
+def test_refresh_without_commits(f):
+    """It only names mails as it does; a second one is a no-op."""
     tree = f.head_tree()
     f.ok("refresh")
     assert f.head_tree() == tree
-    text = f.read("patches/7.3/series")
-    assert "# the file's own comment\n\n# fixes first\n[batching]" in text, text
-    assert "[policy]\n# two hooks\n0002" in text, text
     before = state(f.root / "patches")
     f.ok("refresh")
-    assert state(f.root / "patches") == before, "a second refresh is no no-op"
+    assert state(f.root / "patches") == before
 
 
 def test_refresh_round_trip(f):
@@ -568,18 +541,8 @@ def another(f):
     f.extra = {"KVER": "6.12", "KSRC": str(f.ksrc)}
 
 
-def test_shared_mails_move_their_hunks(f):
-    another(f)
-    f.ok("tree")
-    foo = (f.tree / "block/foo.c").read_text().splitlines()
-    assert foo[12] == "int count;" and foo[22] == "int pol;", foo
-    f.ok("export")
-    f.ok("verify")
-    text = (f.mails / "batching/0001-foo-count.patch").read_text()
-    assert "@@ -10,7 +10,7 @@" in text, text
-
-
-def test_shared_mails_are_not_kept_twice(f):
+def test_shared_mails(f):
+    """Their hunks move, and they are not kept twice."""
     another(f)
     moved = hook(10, "int line10;", "int count;").replace("-7,7 +7,7", "-10,7 +10,7")
     write(f.patches, {"0001-foo-count.patch": mail("foo: count", moved)})
@@ -591,6 +554,12 @@ def test_shared_mails_are_not_kept_twice(f):
     assert "0002-foo-a-policy-for-ber.patch" in f.read("patches/6.12/series")
     f.ok("tree")
     assert "removed" not in f.ok("refresh") and f.git("rev-parse", MADE) == made
+    foo = (f.tree / "block/foo.c").read_text().splitlines()
+    assert foo[12] == "int count;" and foo[22] == "int pol;", foo
+    f.ok("export")
+    f.ok("verify")
+    text = (f.mails / "batching/0001-foo-count.patch").read_text()
+    assert "@@ -10,7 +10,7 @@" in text, text
 
 
 def test_shared_mails_part_when_they_differ(f):

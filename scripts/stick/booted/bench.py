@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 from .disks import read
@@ -88,33 +87,25 @@ class Bench:
         self.report.save(f"{name}.txt", f"{name}.json", "dmesg.txt")
 
     def run(self, command, path):
-        """The exit code of a command whose output is shown and kept; None if it was
-        ended, as it said nothing. One that hangs in the kernel is left behind."""
-        with open(path, "w", encoding="utf-8", errors="replace") as kept:
+        """The exit code of a command whose output is kept in a file, and shown as it
+        comes; None if it was ended, as it said nothing. One that hangs in the kernel
+        is left behind."""
+        with open(path, "wb") as kept, \
+                open(path, encoding="utf-8", errors="replace") as said:
             child = subprocess.Popen(  # pylint: disable=consider-using-with
-                command, text=True, errors="replace", stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            heard = [time.monotonic()]
-
-            def show():
-                for line in child.stdout:
-                    heard.append(time.monotonic())
-                    kept.write(line)
-                    kept.flush()
-                    self.consoles.say(line.rstrip("\n"))
-
-            shown = threading.Thread(target=show, daemon=True)
-            shown.start()
-            while child.poll() is None and time.monotonic() < heard[-1] + MUTE:
+                command, stdin=subprocess.DEVNULL, stdout=kept, stderr=subprocess.STDOUT)
+            heard, status = time.monotonic(), None
+            while status is None and time.monotonic() < heard + MUTE:
                 time.sleep(0.1)
-            status = child.poll()
+                status = child.poll()       # before what it said last is read
+                for line in said:
+                    heard = time.monotonic()
+                    self.consoles.say(line.rstrip("\n"))
             for number, wait in (signal.SIGTERM, LONG_ENOUGH), (signal.SIGKILL, 1):
                 if child.poll() is None:
                     child.send_signal(number)
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         child.wait(wait)
-            # who hangs keeps its output open
-            shown.join(1 if status is None else LONG_ENOUGH)
             return status
 
     def note_end(self, name, status):
