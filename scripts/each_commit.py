@@ -31,8 +31,8 @@ from scripts import common
 from scripts import kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment, kconfigs,
-                                    own_objects)
+from scripts.kbuild.configs import (Config, DIRECTORIES, Series, TESTS, WIDER, alone, fragment,
+                                    kconfigs, own_objects)
 from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
@@ -46,6 +46,9 @@ CONFIGS = {
     "on-clang": ("clang-19", True),
     "off-clang": ("clang-19", False),
 }
+
+# Who may name what the directories with hooks use. All of the tree takes a minute.
+NEAR = ("include", "arch/x86/include", "kernel/sched", *DIRECTORIES)
 
 # No compiler reads these.
 UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")
@@ -65,31 +68,18 @@ class Compiler(Config):
                          WIDER + fragment(self.options), own_objects(series.files), cc)
         self.kconfigs = kconfigs(series.files)
 
-    def compile(self):
-        """Build what is checked out; {undefined symbol: object}."""
+    def find(self, sha):
+        """What is wrong with a commit."""
+        kernel.ensure_checkout(TREE, sha)
         self.configure(self.kconfigs, self.options)
         text, code = self.make("-k", "KCFLAGS=-Werror", *self.targets(self.on))
         if code:
-            raise kernel.BuildError("\n".join(map(": ".join, c_style.findings(text)))
-                                    or text[-2000:])
-        return self.symbols()[0]
-
-    def base_symbols(self):
-        """What nothing of this defines at the base, either."""
-        key = common.digest(self.series.base, self.text, self.version, self.others)
-        path = OUT / f"base-{key}.json"
-        if not path.exists():
-            print(f"each-commit: the base, {self.out[2:]}", flush=True)
-            kernel.ensure_checkout(TREE, self.series.base)
-            common.write_json(str(path), sorted(self.compile()))
-        return set(json.loads(path.read_text(encoding="utf-8")))
-
-    def find(self, sha):
-        known = self.base_symbols()
-        kernel.ensure_checkout(TREE, sha)
-        undefined = self.compile()
+            return list(map(": ".join, c_style.findings(text))) or [text[-2000:]]
+        undefined = self.symbols()[0]
+        # what the series does not mention is as it was at the base
+        ours = re.findall(r"\w+", git("diff", "-U0", self.series.base, sha))
         return [f"{undefined[name]}: nothing defines {name}"
-                for name in nowhere(sorted(set(undefined) - known), self.series.files)]
+                for name in nowhere(sorted(undefined.keys() & ours), self.series.files)]
 
 
 def nowhere(symbols, ours):
@@ -98,7 +88,7 @@ def nowhere(symbols, ours):
         return []
     named = subprocess.run(
         ["git", "-C", TREE, "grep", "-ohwF", *(f"-e{name}" for name in symbols),
-         "--", "*.[chS]", *(f":!{path}" for path in ours)],
+         "--", *NEAR, *(f":!{path}" for path in ours)],
         stdout=subprocess.PIPE, text=True, errors="replace", check=False)
     return [name for name in symbols if name not in named.stdout.split()]
 
@@ -150,39 +140,30 @@ OF_THE_TIP = {"doc": doc, "html": html}
 
 # --- the run ------------------------------------------------------------------
 
-def blobs(text, there):
-    """The mail of each entry of a series file; a mail that the kernel's own
-    directory lacks is its twin.
+def title(path):
+    """What a mail is known by, whatever its number and its kernel."""
+    return re.sub(r"^\d+-", "", Path(path).name)
 
-    there: {path below patches/: blob}
-    """
-    def title(path):
-        return re.sub(r"/\d+-", "/", path)
 
-    twins = {title(path): blob for path, blob in there.items()}
-    return [there.get(f"{env.BASE}/{entry.name}") or twins.get(
-        title(f"{env.FIRST}/{entry.name}")) for entry in
-            parse_series(text, "series").entries]
+def places(entries):
+    titles = [title(entry.name) for entry in entries]
+    return list(zip(["", *titles], titles))
 
 
 def changed_commits(series, since):
     path = env.shown(env.PATCHES / "series")
-    before = dict(reversed(row.split()[2:]) for row in touches.git(
-        "ls-tree", "-r", since + ":patches"))
-    mails = [name for name in touches.files() if name.startswith("patches/")]
-    now = dict(zip((name.removeprefix("patches/") for name in mails),
-                   touches.git("hash-object", *mails)))
-    old = blobs("\n".join(touches.git("show", f"{since}:{path}")), before)
-    text = (env.ROOT / path).read_text(encoding="utf-8")
-    new, entries = blobs(text, now), parse_series(text, path).entries
-    sections = {entry.section for entry, blob in zip(entries, new)
-                if blob not in old}
-    places = set(zip([None, *old], old))
-    files = {name for name in touches.changed(since)
-             if name.split("/")[0] not in UNCOMPILED}
-    return [commit for commit, entry, *place in zip(
-        series.commits, entries, [None, *new], new)
-            if entry.section in sections or tuple(place) not in places
+    before = "".join(touches.git("ls-tree", "-r", f"{since}:patches"))
+    mails = [name for name in touches.files() if name.startswith(
+        (f"patches/{env.BASE}/", f"patches/{env.FIRST}/"))]
+    changed = {title(name) for name, blob in zip(mails, touches.git("hash-object", *mails))
+               if blob not in before}
+    files = {name for name in touches.changed(since) if name.split("/")[0] not in UNCOMPILED}
+    old, new = (parse_series("\n".join(lines), path).entries for lines in (
+        touches.git("show", f"{since}:{path}"),
+        (env.ROOT / path).read_text(encoding="utf-8").splitlines()))
+    sections = {entry.section for entry in new if title(entry.name) in changed}
+    return [commit for commit, entry, place in zip(series.commits, new, places(new))
+            if entry.section in sections or place not in places(old)
             or not files.isdisjoint(entry.files)]
 
 
@@ -210,13 +191,6 @@ def key(series, sha, check, *more):
         if row.split("\t")[1] not in skipped], more)
 
 
-def known():
-    try:
-        return json.loads(PROVEN.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
 def outcome(find):
     """The findings of a check; what it breaks off with is one."""
     try:
@@ -226,18 +200,18 @@ def outcome(find):
 
 
 def run(series, checks, fresh):
-    report, proven, last = tap.Report(), {} if fresh else known(), None
+    report, proven = tap.Report(), {}
+    if PROVEN.exists() and not fresh:
+        proven = json.loads(PROVEN.read_text(encoding="utf-8"))
     for sha, check, name, find in checks:
-        subject = git("log", "-1", "--format=%s", sha)
-        if sha != last:
-            print(f"# {series.commits.index(sha) + 1}/{len(series.commits)} {subject}",
-                  flush=True)
-        last, start = sha, time.monotonic()
+        what = f"{sha[:12]} {git('log', '-1', '--format=%s', sha)}"
+        print(f"# {series.commits.index(sha) + 1}/{len(series.commits)} {check}", flush=True)
+        start = time.monotonic()
         found = [] if name in proven else outcome(find)
         took = "passed earlier" if name in proven else f"{time.monotonic() - start:.0f} s"
-        report.check(not found, f"{check}, {took}: {sha[:12]} {subject}", "\n".join(found))
+        report.check(not found, f"{check}, {took}: {what}", "\n".join(found))
         if not found and name not in proven:
-            proven[name] = f"{check}: {subject}"
+            proven[name] = f"{check}: {what}"
             common.write_json(str(PROVEN), proven)   # now: we may be interrupted
     if not checks:
         report.skip("each-commit", "no commit has changed")

@@ -68,7 +68,7 @@ VARIANTS = {
     "batching-off": (BATCHING, "o-off", [CONFIG, OFF], HOOKED),
     "noplug": (f"{TREE}-noplug", "o-kernel", [CONFIG], BOOTABLE),
     "rfcera": (f"{TREE}-rfcera", "o-kernel", [CONFIG], BOOTABLE),
-    "kunit": (TREE, "o-kunit", [fragment("kunit"), *KUNIT], BOOTABLE[:1]),
+    "kunit": (TREE, "o-kunit", [fragment("kunit"), *KUNIT], ["Image.gz"]),   # arm64
     UML: (TREE, "o-umltest", [PROCESS_CONFIG, fragment("uml"), *KUNIT], PROCESS),
 }
 

@@ -34,7 +34,8 @@ host="python3-pytest=pytest-3 shellcheck mandoc bubblewrap=bwrap"
 deb="debhelper=dh libdw-dev=/usr/include/dwarf.h dpkg-dev=dpkg-buildpackage"
 deb_test="mmdebstrap uidmap=newuidmap fakeroot e2fsprogs=mke2fs"
 arm64="gcc-aarch64-linux-gnu=aarch64-linux-gnu-gcc
-	qemu-system-arm=qemu-system-aarch64 apt=apt-get dpkg=dpkg-deb
+	qemu-system-arm=qemu-system-aarch64 qemu-user=qemu-aarch64
+	apt=apt-get dpkg=dpkg-deb
 	debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk
 	dosfstools=mkfs.vfat mtools=mcopy

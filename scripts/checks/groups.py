@@ -72,7 +72,7 @@ GROUPS = {name: Group(*row) for name, *row in (
      "90 s of make torture", module("lab.torture.torture", "--tap")),
     ("audit", 150, "kernel", HOOKS + GUEST + SUITE,
      "what reproduces a defect fails on the unpatched kernel",
-     module("scripts.audit", "--tap")),
+     module("scripts.audit", "--brief")),
     ("laboratory", 180, "kernel", KERNEL + GUEST + "lab/ssd_model tools/block",
      "the model SSD, and plugbench, in guests",
      module("scripts.checks.laboratory", *(f"--only={name}" for name in (
@@ -84,7 +84,7 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("lab.bench.loads", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST + SUITE,
      "does anybody wait for tags more often?",
-     module("scripts.audit", "--waits", "--tap")),
+     module("scripts.audit", "--waits")),
     ("style", 20, "tree", ".", "shellcheck, kernel-doc, columns, licences",
      module("scripts.lint", "style")),
     ("mails", 40, "series", MAILS, "checkpatch of each mail",

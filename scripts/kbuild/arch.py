@@ -2,7 +2,6 @@
 """The processor that guests have, by ARCH: x86_64, which is the host's, or
 arm64, emulated: its compiler, its programs, and what they link."""
 import functools
-import glob
 import os
 import re
 import shutil
@@ -20,8 +19,8 @@ IMAGE = "arch/arm64/boot/Image" if IS_ARM64 else "arch/x86/boot/bzImage"
 
 # Logs and results of arm64 lie apart; source trees are shared.
 BUILD = str(env.BUILD / "arm64" if IS_ARM64 else env.BUILD)
-ROOT = str(env.TOP / "cache/arm64/root")
-LIBRARIES = f"{ROOT}/usr/lib/aarch64-linux-gnu"
+# Where its programs lie as in a guest
+ROOT = str(env.TOP / "cache/arm64/root") if IS_ARM64 else ""
 PATHS = ["usr/bin", "bin", "usr/sbin", "sbin"]
 
 
@@ -53,7 +52,7 @@ def find(name, path=None):
 
 
 def in_guest(path):
-    return path.removeprefix(ROOT) if IS_ARM64 else path
+    return path.removeprefix(ROOT)
 
 
 def said_by(*command, **env_too):
@@ -62,35 +61,12 @@ def said_by(*command, **env_too):
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
 
-def needed(path):
-    """What a program or library for arm64 names: its loader, libraries."""
-    return re.findall(r"(?:interpreter: |\(NEEDED\).*\[)([^]]+)\]",
-                      said_by("readelf", "-Wdl", path))
-
-
-def cross_libraries(programs):
-    """As libraries(), for arm64, whose loader does not run here."""
-    found, lacking, left = set(), set(), list(programs)
-    while left:
-        for name in needed(left.pop()):
-            # Some lie deeper, where a RUNPATH leads to.
-            paths = glob.glob(ROOT + name if "/" in name else f"{LIBRARIES}/**/{name}",
-                              recursive=True)
-            if not paths:
-                lacking.add(name)
-            elif paths[0] not in found:
-                found.add(paths[0])
-                left.append(paths[0])
-    return sorted(found), sorted(lacking)
-
-
 def libraries(*programs, **variables):
     """(files that a guest must have for programs, names of what is lacking)
 
-    variables: of the environment, for the host's loader.
+    variables: of the environment, for the loader, which is asked.
     """
-    if IS_ARM64:
-        return cross_libraries(programs)
-    said = said_by("ldd", *programs, **variables)
-    return (sorted(set(re.findall(r"(/\S+) \(0x", said))),
+    asked = ["qemu-aarch64", "-L", ROOT, "-E", "LD_TRACE_LOADED_OBJECTS=1"] if IS_ARM64 else ["ldd"]
+    said = "".join(said_by(*asked, name, **variables) for name in programs)
+    return (sorted({ROOT + path for path in re.findall(r"(/\S+) \(0x", said)}),
             re.findall(r"(\S+) => not found", said))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each_commit.py and matrix.py conclude from what tools print."""
+import functools
 import time
 from types import SimpleNamespace
 
@@ -91,44 +92,39 @@ def listed(tmp_path, monkeypatch):
     return rows
 
 
-def finds(what):
-    """A check that comes to this."""
-    def find():
+def run(*checks, fresh=False):
+    """The exit status of checks that find this, or break off with it, each known by
+    its place."""
+    def finds(what):
         if isinstance(what, list):
             return what
         raise what
-    return find
+
+    with pytest.raises((SystemExit, KeyboardInterrupt)) as end:
+        each_commit.run(SERIES, [("one", "doc", str(nr), functools.partial(finds, what))
+                                 for nr, what in enumerate(checks)], fresh)
+    return getattr(end.value, "code", "interrupted")
 
 
-@pytest.fixture(name="run")
-def runner(capsys):
-    """(exit status, what is said) of one check, or of no one."""
-    def run(*checks, fresh=False):
-        with pytest.raises(SystemExit) as end:
-            each_commit.run(SERIES, [("one", "doc", "key", finds(what)) for what in checks], fresh)
-        return end.value.code, capsys.readouterr().out
-    return run
+@pytest.mark.parametrize("runs, fresh, code, words", [
+    ([[["bad"]]], False, 1, "# bad\nnot ok 1 doc, 0 s: one"),
+    ([[kernel.BuildError("no make")]], False, 1, "# no make\nnot ok"),
+    ([[]], False, 0, "ok 1 each-commit # SKIP"),
+    # what failed, or could not be asked, is asked again; not what has passed
+    ([[["bad"]], [[]]], False, 0, "ok 1 doc, 0 s: one"),
+    ([[[]], [AssertionError()]], False, 0, "ok 1 doc, passed earlier: one"),
+    ([[[]], [["bad"]]], True, 1, "not ok 1 doc, 0 s"),
+    ([[[], KeyboardInterrupt()], [AssertionError()]], False, 0, "ok 1 doc, passed earlier")])
+def test_passed_is_remembered(capsys, runs, fresh, code, words):
+    found = [run(*checks, fresh=fresh) for checks in runs]
+    assert found[-1] == code and words in capsys.readouterr().out
 
 
-def test_passed_is_remembered(run):
-    """By the next run, too, unless that wants to know it anew; but not what failed, or
-    could not be asked."""
-    code, said = run(["bad"])
-    assert code == 1 and "# bad\nnot ok 1 doc, 0 s: one" in said
-    assert "# no make\nnot ok" in run(kernel.BuildError("no make"))[1]
-    assert run([])[0] == 0
-    code, said = run(AssertionError())
-    assert code == 0 and "ok 1 doc, passed earlier: one" in said
-    assert run(["bad"], fresh=True)[0] == 1
-    assert "ok 1 each-commit # SKIP" in run()[1]
-
-
-def test_interrupted_run(rows):
-    """What had passed until then is kept."""
-    with pytest.raises(KeyboardInterrupt):
-        each_commit.run(SERIES, [("one", "doc", "first", finds([])),
-                                 ("one", "html", "second", finds(KeyboardInterrupt()))], False)
-    assert each_commit.known() == {"first": "doc: " + "\n".join(rows)}
+def test_symbols_that_nobody_else_names(tmp_path, monkeypatch):
+    """In a header or so: those are defined by what is not built here."""
+    monkeypatch.setattr(each_commit, "TREE", str(tmp_path))
+    Repository(tmp_path, {"include/a.h": "there();", "block/a.c": "gone(); there();"})
+    assert each_commit.nowhere(["gone", "there"], ["block/a.c"]) == ["gone"]
 
 
 def test_key(rows):
@@ -163,7 +159,7 @@ LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.
 
 
 @pytest.mark.parametrize("files, commits", [
-    ({}, []), ({"patches/7.3/1-one.patch": "x"}, "12"), ({"patches/7.3/4-four.patch": "x"}, "34"),
+    ({}, ""), ({"patches/7.3/1-one.patch": "x"}, "12"), ({"patches/7.3/4-four.patch": "x"}, "34"),
     ({"block/new.c": "x"}, "2"), ({"tools/x.c": "x"}, ""), ({"patches/7.3/a.cover": "x"}, ""),
     # another place: only that commit, and the next
     ({"patches/7.3/series": LISTED.replace("3-three.patch tools/x.c\n4-four.patch\n",

@@ -31,15 +31,21 @@ def test_all_run():
 # --- audit.py -------------------------------------------------------------------
 
 SAID = {"base": {"a": ["# count 32 of 0 to 3: singles", "not ok 1 one", "ok 2 two"]},
-        "patched": {"a": ["# count 1 of 0 to 3: singles", "# count 5 of 5 to 5: batches",
+        "patched": {"a": ["# count 1 of 0 to 3: singles", "# count 6 of 5 to 5: batches",
                           "ok 1 one", "ok 2 two"]}}
 
 
-def test_rows():
-    """What is not as expected has a star, what is not there a dash."""
-    assert list(audit.rows(SAID)) == [("a", "one", "singles", "0-3", "32*", "1"),
-                                      ("a", "one", "batches", "5", "-", "5")]
-    assert audit.failed(SAID["base"]["a"]) == ["one"] and not audit.failed(SAID["patched"]["a"])
+def test_counts(monkeypatch, capsys):
+    """What is not as expected fails, what the unpatched kernel does not count is none;
+    what reproduces a defect must fail there."""
+    monkeypatch.setattr(audit, "run", lambda variant, _: SAID[variant])
+    monkeypatch.setattr(audit, "doorbells", lambda variant: dict.fromkeys(audit.LOADS, 1))
+    audit.compare(tap.Report(), False)
+    said = capsys.readouterr().out
+    assert "ok 1 a fails on the unpatched kernel\n# a: one\n" in said
+    assert "ok 2 a: one: 1 singles, of 0 to 3; 32 on the unpatched" in said
+    assert "not ok 3 a: one: 6 batches, of 5 to 5; none on the unpatched" in said
+    assert "ok 4 doorbells for 32 I/Os, random reads: 1 base, 1 patched" in said
 
 
 @pytest.mark.parametrize("news, fails", [
