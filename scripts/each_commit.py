@@ -153,8 +153,8 @@ def places(entries):
 def changed_commits(series, since):
     path = env.shown(env.PATCHES / "series")
     before = "".join(touches.git("ls-tree", "-r", f"{since}:patches"))
-    mails = [name for name in touches.files() if name.startswith(
-        (f"patches/{env.BASE}/", f"patches/{env.FIRST}/"))]
+    mails = [name for name in touches.files() if name.split("/")[:2] in
+             (["patches", env.BASE], ["patches", env.FIRST])]
     changed = {title(name) for name, blob in zip(mails, touches.git("hash-object", *mails))
                if blob not in before}
     files = {name for name in touches.changed(since) if name.split("/")[0] not in UNCOMPILED}
