@@ -28,16 +28,17 @@ IDENTIFIERS = ("class/nvme/nvme*/serial", "class/dmi/id/*serial", "class/dmi/id/
 # another word.
 NO_NUMBER = re.compile("[Nn]one|[Dd]efault|[Ff]illed|[Ss]pecified|[Uu]nknown|^.{0,4}$")
 
-# What neither dmesg nor the records tell
-MACHINE = ("devices/system/cpu/smt/active", "devices/system/node/node*/cpulist",
-           "devices/system/cpu/cpu0/cpufreq/scaling_driver",
-           "devices/system/cpu/cpuidle/current_driver",
-           "devices/system/clocksource/clocksource0/current_clocksource",
-           *(f"class/dmi/id/{name}" for name in (
-               "sys_vendor", "product_name", "board_name", "bios_version", "bios_date")))
+CPUS = ("devices/system/cpu/smt/active", "devices/system/node/node*/cpulist",
+        *(f"devices/system/cpu/{name}" for name in (
+            "cpu0/cpufreq/scaling_driver", "cpu0/cpufreq/scaling_governor",
+            "cpuidle/current_driver", "vulnerabilities/*")),
+        "devices/system/clocksource/clocksource0/current_clocksource")
+MACHINE = tuple(f"class/dmi/id/{name}" for name in (
+    "sys_vendor", "product_name", "board_name", "bios_version", "bios_date"))
 # How a disk is attached and set, and how hot it is
 DISK = ("device/address", "device/device/current_link_*", "device/hwmon*/temp1_input",
-        "queue/logical_block_size", "queue/nomerges", "queue/plug_policy")
+        *(f"queue/{name}" for name in ("logical_block_size", "io_poll", "scheduler",
+                                       "nomerges", "plug_policy")))
 
 
 class Report:
@@ -112,14 +113,22 @@ class Report:
     def describe_nvme(self, disk):
         top = self.disks.sys / "block" / disk
         return ["", self.describe_disk(disk), *self.values(top, DISK),
+                f"hardware queues: {len(list(top.glob('mq/*')))}",
                 f"read-only: {'yes' if self.disks.is_read_only(disk) else 'no'}",
                 f"sectors written since power-on: {self.disks.sectors_written(disk)}"]
 
     def describe(self):
         """The machine, with no serial numbers asked for: machine.txt"""
+        cpus = read("/proc/cpuinfo")
+        first = re.findall(r"^(?:vendor_id|cpu family|model|model name|microcode)\s*:.*",
+                           cpus, re.M)[:5]
         lines = [" ".join(os.uname()), read("/proc/cmdline"),
-                 *re.findall("^model name.*", read("/proc/cpuinfo"), re.M)[:1],
-                 f"CPUs: {os.cpu_count()}", *self.values(self.disks.sys, MACHINE)]
+                 *self.values(self.disks.sys, MACHINE),
+                 f"CPUs: {len(re.findall('^processor', cpus, re.M))}",
+                 *(line.replace("\t", "") for line in first),
+                 *re.findall("^MemTotal.*", read("/proc/meminfo"), re.M),
+                 *self.values(self.disks.sys, CPUS),
+                 f"IOMMU groups: {len(list(self.disks.sys.glob('kernel/iommu_groups/*')))}"]
         for disk in self.disks.nvme():
             lines += self.describe_nvme(disk)
         (self.out / "machine.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
