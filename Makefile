@@ -235,7 +235,7 @@ deb-test: setup deb
 
 #:   debian-patches  the series for src:linux, in build/debian-patches/
 debian-patches: setup tree
-	@python3 -m scripts.debian_patches
+	@sh scripts/debian_patches.sh $(TREE) $(OUT)/debian-patches
 
 #:   stick     build/stick/plug-policy.img, a USB stick that compares
 #:   stick-test  boots it beside two NVMe disks, which must stay as they are
