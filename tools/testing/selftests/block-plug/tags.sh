@@ -105,11 +105,6 @@ unlimited()
 
 # --- cases that a load alone does not make ----------------------------------
 
-somebody_waits()
-{
-	grep -q 'ws_active=[1-9]' "$DEBUGFS/block/bp2/hctx0/tags"
-}
-
 # Eight I/Os hold bp2's tags while a worker of io_uring waits for one. Ours find
 # none, and go to workers, each of which counts as one more. A request may be in
 # flight for 5 s.
@@ -118,7 +113,8 @@ full()
 	null_create bp1 && null_create bp2 hw_queue_depth=8 submit_queues=1 \
 		irqmode=2 completion_nsec=3000000000 || return
 	background plug_load -s 9 -c 9 -d 9 -n 9 /dev/bp2 >"$TMP/full"
-	wait_for 60 somebody_waits || return
+	wait_for 60 grep -q 'ws_active=[1-9]' "$DEBUGFS/block/bp2/hctx0/tags" ||
+		return
 	measure bp1 submit "bp2:0:4k*2+1m" "bp1:0:4k*30+1m" || return
 	expect_counts TAG_SINGLES=4:6
 	stop_jobs

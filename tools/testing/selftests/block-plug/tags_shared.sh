@@ -57,27 +57,17 @@ fair()
 		$((flood / 18)) $((flood * 3))
 }
 
-none_in_use()
-{
-	grep -q '^0$' "$DEBUGFS/block/bp2/hctx0/active"
-}
-
 # A word of 16 tags has three batches of 5, and one left for the fourth.
 falls_short()
 {
 	two_disks 1000000 1000000 &&
 	load -s 5 -c 5 -d $((DEPTH / 2)) -n $((50 * N)) /dev/bp2 &&
-	wait_for 30 none_in_use
+	wait_for 30 grep -q '^0$' "$DEBUGFS/block/bp2/hctx0/active"
 }
 
 both_active()
 {
 	grep -q "^active_queues=2$" "$DEBUGFS/block/bp2/hctx0/tags"
-}
-
-bp3_has_read()
-{
-	[ "$(stat_field bp3 1)" -gt 0 ]
 }
 
 # The most that a look at bp2's hardware queue saw. While bp3 counts as idle,
@@ -105,7 +95,7 @@ within_share()
 	[ "$(nproc)" -ge 4 ] || { skip_case "$(nproc) CPUs, not 4"; return; }
 	two_disks 1000000 50000000 || return
 	background plug_load -t 25 -s 1 -c 1 -d 8 /dev/bp3 >"$TMP/other"
-	wait_for 60 bp3_has_read || return
+	wait_for 60 grep -q '^ *[1-9]' /sys/block/bp3/stat || return
 	for cpu in $(seq 0 $(($(nproc) - 1))); do
 		background taskset -c "$cpu" plug_load -t 25 -s $BATCH -c 1 \
 			-d 128 /dev/bp2 >"$TMP/load$cpu"
