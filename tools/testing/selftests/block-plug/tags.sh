@@ -169,18 +169,21 @@ for i in 4 32 128; do
 		"TAG_BATCHES~(${i}+31)/32*N TAG_SINGLES~0" aio_plugs $i
 done
 
+# Who sleeps gives back what the plug has taken ahead: a tenth at most.
+few_unused="TAGS~REQUESTS:REQUESTS*11/10"
+
 # Reproducer: a plug that announces nothing took each tag alone. The first is, as
 # most such plugs have no second I/O; then come as many as the last plugs used.
 # A bio ends where the pages' places say, and so may a request: one more for each
 # bio of 1M but the last. A plug that has to sleep has no further batch.
 row "reads of 32 requests, not announced" "" \
-	"REQUESTS~32*N:33*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~N*9/10:N
-	 TAG_SINGLES~N:5*N" unannounced 32
+	"REQUESTS~32*N:33*N $few_unused TAG_BATCHES~N*9/10:N TAG_SINGLES~N:5*N" \
+	unannounced 32
 row "reads of 64 requests, not announced" "" \
-	"REQUESTS~64*N:67*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~N*9/5:3*N
-	 TAG_SINGLES~N:8*N" unannounced 64
+	"REQUESTS~64*N:67*N $few_unused TAG_BATCHES~N*9/5:3*N TAG_SINGLES~N:8*N" \
+	unannounced 64
 row "reads of 32 requests, then of 20, not announced" "" \
-	"REQUESTS~52*N:54*N TAGS~REQUESTS:REQUESTS*11/10 TAG_BATCHES~N*9/5:2*N" \
+	"REQUESTS~52*N:54*N $few_unused TAG_BATCHES~N*9/5:2*N" \
 	unannounced 32 20
 
 # A word of the map has a quarter of the bits, rounded down to a power of two,
@@ -244,14 +247,13 @@ for mode in always never; do
 	for i in 3 32 128; do
 		row "$mode: buffered reads, $i per io_submit()" \
 			"irqmode=2 completion_nsec=500000" \
-			"REQUESTS~$i*N/2:$i*N TAGS~REQUESTS:REQUESTS*11/10" \
-			buffered $mode $i
+			"REQUESTS~$i*N/2:$i*N $few_unused" buffered $mode $i
 	done
 done
 
 row "128 in flight, of 32 tags, 32 per io_submit()" \
 	"hw_queue_depth=32 submit_queues=1 irqmode=2" \
-	"TAGS~REQUESTS:REQUESTS*11/10" waiting
+	"$few_unused" waiting
 
 # Reproducers: the first write that was refused a batch ended the batches of the
 # whole plug, of other disks, too; and any I/O used the requests that its first
