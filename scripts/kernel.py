@@ -7,8 +7,8 @@ sources relative to the tree, so that the compiler cache serves the patched and
 the unpatched kernel alike.
 """
 import argparse
+import functools
 import glob
-import hashlib
 import os
 import re
 import shutil
@@ -217,7 +217,7 @@ def ensure_baseline(tree):
     """An unpatched tree with the one patch of its name applied."""
     head = ensure_checkout(tree, "base")
     patch = Path(BASELINES, f"{tree.rsplit('-', 1)[1]}.patch")
-    wanted = f"{head} {hashlib.sha256(patch.read_bytes()).hexdigest()}"
+    wanted = common.digest(head, patch.read_text(encoding="utf-8"))
     stamp = Path(tree, "o-baseline")
     if is_stamped(stamp, wanted):
         return
@@ -257,21 +257,28 @@ def check_config(path, options, known_missing):
         raise BuildError(f"options that this kernel does not take: {' '.join(sorted(lost))}")
 
 
+def merge_config(make, tree, out, fragments, start="tinyconfig"):
+    """.config of out: what a target of make makes of it, if any, and fragments; its
+    path. What this kernel does not have is dropped by olddefconfig, not yet."""
+    config = f"{out}/.config"
+    if start:
+        quiet(make(start), start)
+    quiet(["sh", f"{tree}/scripts/kconfig/merge_config.sh", "-m", "-O", str(out), config,
+           *map(str, fragments)], "merge_config.sh")
+    return config
+
+
 def configure(variant):
     """tinyconfig plus the fragments, if they changed since the last time."""
     tree, fragments = VARIANTS[variant][0], fragments_of(variant)
     path = output(variant)
     os.makedirs(path, exist_ok=True)
-    text = b"".join(Path(name).read_bytes() for name in fragments)
-    digest = hashlib.sha256(text).hexdigest()
+    wanted = common.digest(*(Path(name).read_text(encoding="ascii") for name in fragments))
     stamp = Path(path, ".fragments")
-    if is_stamped(stamp, digest):
+    if is_stamped(stamp, wanted):
         return
     print(f"{variant}: configuring", flush=True)
-    config = f"{path}/.config"
-    quiet(variant_command(variant, "tinyconfig"), "tinyconfig")
-    quiet(["sh", f"{tree}/scripts/kconfig/merge_config.sh", "-m", "-O", path, config, *fragments],
-          "merge_config.sh")
+    config = merge_config(functools.partial(variant_command, variant), tree, path, fragments)
     quiet(variant_command(variant, "olddefconfig"), "olddefconfig")
     lacks = []
     if tree != TREE:
@@ -280,7 +287,7 @@ def configure(variant):
             lacks += [name for name in wanted_options([*fragments, *KUNIT])
                       if "PLUG" in name or "KUNIT_TEST" in name]
     check_config(config, wanted_options(fragments), lacks)
-    stamp.write_text(digest, encoding="ascii")
+    stamp.write_text(wanted, encoding="ascii")
 
 
 def make_logged(what, command, log_name):

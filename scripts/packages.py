@@ -96,24 +96,17 @@ class Flavour:
         """The last word of what a target of make prints."""
         return kernel.quiet(self.make("-s", target), target).split()[-1]
 
-    def fragments(self):
-        """Makes .config what the flavour starts from; what it adds."""
-        if not self.config and self.name == "lean":
-            kernel.quiet(self.make("tinyconfig"), "tinyconfig")
-            return [kernel.CONFIG, *LEAN, POLICY]
-        if self.config:
-            shutil.copyfile(self.config, self.out / ".config")
-        else:
-            cloud_config(self.out / ".config")
-        return [POLICY]
-
     def configure(self):
         print(f"{self.name}: configuring", flush=True)
         self.out.mkdir(parents=True, exist_ok=True)
-        fragments = self.fragments()
-        path = f"{self.out}/.config"
-        kernel.quiet(["sh", f"{kernel.TREE}/scripts/kconfig/merge_config.sh", "-m",
-                      "-O", str(self.out), path, *fragments, BUILDING], "merge_config.sh")
+        start, fragments = None, [POLICY]
+        if self.config:
+            shutil.copyfile(self.config, self.out / ".config")
+        elif self.name == "cloud":
+            cloud_config(self.out / ".config")
+        else:
+            start, fragments = "tinyconfig", [kernel.CONFIG, *LEAN, POLICY]
+        path = kernel.merge_config(self.make, kernel.TREE, self.out, [*fragments, BUILDING], start)
         kernel.quiet(self.make("olddefconfig"), "olddefconfig")
         kernel.check_config(path, kernel.wanted_options(fragments), [])
 

@@ -95,14 +95,11 @@ class Config:
         self.version = kernel.run([cc, "--version"], cc)[0]
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + text
 
-    def make(self, *args):
-        return kernel.run(kernel.make_command(str(self.tree), self.out, *self.args, *args,
-                                              compiler=self.cc), self.what)
+    def command(self, *args):
+        return kernel.make_command(str(self.tree), self.out, *self.args, *args, compiler=self.cc)
 
-    def must(self, *args):
-        text, code = self.make(*args)
-        if code:
-            raise kernel.BuildError(f"make {' '.join(args)} failed:\n{text[-2000:]}")
+    def make(self, *args):
+        return kernel.run(self.command(*args), self.what)
 
     def configure(self, kconfigs, wanted):
         """Take the options, if the text or the files named kconfigs changed.
@@ -116,7 +113,7 @@ class Config:
         if kernel.is_stamped(stamp, key):
             return
         self.merge()
-        self.must("olddefconfig")
+        kernel.quiet(self.command("olddefconfig"), "olddefconfig")
         have = set(re.findall(r"^config (\w+)$", "\n".join(texts), re.M))
         # nothing is compiled that was not asked for
         kernel.check_config(self.path / ".config", {
@@ -132,9 +129,7 @@ class Config:
             self.path.mkdir(parents=True, exist_ok=True)
             ours = self.path / "ours.config"
             ours.write_text(self.text, encoding="ascii")
-            self.must("tinyconfig")
-            kernel.quiet(["sh", f"{self.tree}/scripts/kconfig/merge_config.sh", "-m",
-                          "-O", str(self.path), str(config), str(ours)], "merge_config.sh")
+            kernel.merge_config(self.command, self.tree, self.path, [ours])
             config.replace(merged)
         shutil.copyfile(merged, config)
 
