@@ -8,7 +8,6 @@ guest's file system. The second boots the kernel and the initrd that it finds
 there, as a boot loader would, with systemd.
 """
 import argparse
-import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -49,7 +48,7 @@ umount /mnt
 def debian():
     """The root file system of a Debian 13; made once."""
     image, stamp = CACHE / "root.ext4", CACHE / "root.ext4.inputs"
-    wanted = hashlib.sha256((INCLUDE + MAKE_ROOT).encode()).hexdigest()
+    wanted = common.digest(INCLUDE, MAKE_ROOT)
     with common.locked(f"{CACHE}.lock"):
         if image.exists() and kernel.is_stamped(stamp, wanted):
             return image
