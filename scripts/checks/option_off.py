@@ -5,13 +5,10 @@
 Claim: every object of the directories with hooks, and of the users of struct
 blk_plug outside, is that of the kernel with the sections before it alone, byte
 for byte, but for the names of local symbols that nothing refers to (an
-initcall's has a line number in it), and for the order of functions that have
-the same code.  Those mend what they touch whatever the options are, so the
-unpatched kernel's objects differ.
+initcall's has a line number in it).  Those sections mend what they touch
+whatever the options are, so the unpatched kernel's objects differ.
 """
 import filecmp
-import re
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -25,38 +22,6 @@ def objects(top, directory):
             if not path.is_symlink()}
 
 
-def printed(*command):
-    """What a tool of binutils prints, but for the line with the file's name."""
-    text = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
-    return [line for line in text.splitlines() if "file format" not in line]
-
-
-def functions(path):
-    """{function: its instructions and relocations, wherever it lies}"""
-    found, lines = {}, []
-    for line in printed("objdump", "-dr", "--no-addresses",
-                        "--no-show-raw-insn", path):
-        head = re.fullmatch(r"<(.+)>:", line)
-        if head:
-            lines = found.setdefault(head[1], [])
-        else:
-            lines.append(line)
-    return found
-
-
-def differ_in_order(ours, theirs):
-    """Is all there, byte for byte, but for which of some functions that have
-    the same code comes first?  The compiler's order of these is not stable."""
-    if printed("objdump", "-rs", ours) != printed("objdump", "-rs", theirs):
-        return False
-    places = [{line.split()[-1]: line for line in printed("nm", path)}
-              for path in (ours, theirs)]
-    code = [functions(path) for path in (ours, theirs)]
-    return places[0].keys() == places[1].keys() and all(
-        name in code[0] and code[0][name] == code[1].get(name)
-        for name in places[0] if places[0][name] != places[1][name])
-
-
 def same(ours, theirs):
     """Are two objects equal, without their unused local symbols?"""
     if filecmp.cmp(ours, theirs, shallow=False):
@@ -65,7 +30,7 @@ def same(ours, theirs):
         stripped = [f"{top}/{name}" for name in ("ours", "theirs")]
         for source, target in zip((ours, theirs), stripped):
             kernel.quiet(["objcopy", "--strip-unneeded", source, target], "objcopy")
-        return filecmp.cmp(*stripped, shallow=False) or differ_in_order(*stripped)
+        return filecmp.cmp(*stripped, shallow=False)
 
 
 def compare(report, directory, off, base):
