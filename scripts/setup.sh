@@ -112,37 +112,26 @@ apt_install() {
 		--no-install-recommends install $missing
 }
 
-# What a plan would do to packages that are installed
-changes_of() {
-	printf '%s\n' "$1" |
-		sed -n 's/^Inst \([^ ]*\) \[.*/\1/p; s/^Remv \([^ ]*\).*/\1/p'
-}
-
-# A new package may want its like of the same release: udev wants libudev1's. Of
-# the sources that a plan would upgrade, take what goes with the installed ones.
+# A new package may want its like of the same release: udev wants libudev1's. So
+# what goes with an installed package is taken of its version.
 pin_installed() {
 	[ ! -f /etc/apt/preferences ] || cat /etc/apt/preferences
-	# shellcheck disable=SC2016,SC2086 # dpkg's own ${}; one word per package
-	dpkg-query -W -f '${source:Package} ${Version}\n' $1 | sort -u |
-		while read -r source version; do
-			printf '\nPackage: src:%s\nPin: version %s\nPin-Priority: 990\n' \
-				"$source" "$version"
-		done
+	# shellcheck disable=SC2016 # dpkg's own ${}
+	dpkg-query -W -f '\nPackage: src:${source:Package}
+Pin: version ${Version}\nPin-Priority: 990\n'
 }
 
-# Where there is none, the last one stands.
+# Sets $plan; where nothing can be had so, what would do is said at least.
 make_plan() {
-	new=$(apt_install --simulate) || return
-	plan=$new
-	changed=$(changes_of "$plan")
+	pin_installed >"$pins"
+	plan=$(apt_install --simulate 2>/dev/null) && return
+	pins=/etc/apt/preferences
+	plan=$(apt_install --simulate) || die "apt-get cannot install: $missing"
 }
 
-# Stops if the install would do more than add packages.
-refuse_changes() {
-	changed=$(printf '%s\n' "$changed" | tr '\n' ' ')
-	[ -z "${changed% }" ] || die "to install $missing, apt-get would upgrade or" \
-		"remove packages, which is for you to decide: $changed; as root:" \
-		"apt-get install --no-install-recommends $missing"
+# planned EXPRESSION: packages of the plan, in one line
+planned() {
+	printf '%s\n' "$plan" | sed -n "$1" | tr '\n' ' '
 }
 
 install_packages() {
@@ -152,19 +141,15 @@ install_packages() {
 	# whether the install works.
 	$as apt-get -o Acquire::Retries=3 update ||
 		say "apt-get update complained; going on with what it has"
-	pins=/etc/apt/preferences
-	make_plan || die "apt-get cannot install: $missing"
-	if [ -n "$changed" ]; then
-		pins=$(mktemp)
-		trap 'rm -f "$pins"' EXIT
-		trap 'exit 1' INT TERM
-		pin_installed "$changed" >"$pins"
-		make_plan 2>/dev/null || :
-	fi
-	refuse_changes
-	step "install, with what they need:" \
-		"$(printf '%s\n' "$plan" | sed -n 's/^Inst \([^ ]*\).*/\1/p' |
-			tr '\n' ' ')"
+	pinned=$(mktemp) pins=$pinned
+	trap 'rm -f "$pinned"' EXIT
+	trap 'exit 1' INT TERM
+	make_plan
+	changed=$(planned 's/^Inst \([^ ]*\) \[.*/\1/p; s/^Remv \([^ ]*\).*/\1/p')
+	[ -z "$changed" ] || die "to install $missing, apt-get would upgrade or" \
+		"remove packages, which is for you to decide: $changed; as root:" \
+		"apt-get install --no-install-recommends $missing"
+	step "install, with what they need:" "$(planned 's/^Inst \([^ ]*\).*/\1/p')"
 	apt_install --yes || die "apt-get could not install: $missing"
 	step "installed: $missing"
 }
