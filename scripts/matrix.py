@@ -8,15 +8,15 @@ missing that another one defines. PREEMPT_NONE is only for architectures that ca
 preempt at all: hexagon, which clang knows, has 32 bits, and no PCI, thus no NVMe.
 """
 import argparse
+import functools
 import os
 import sys
-import time
 from pathlib import Path
 
 from scripts import common, kernel
 from scripts.checks import c_style, tap
 from scripts.kbuild.configs import (Config, Series, TESTS, WIDER, alone, fragment,
-                                    own_objects)
+                                    own_objects, told)
 
 OUT = os.path.join(kernel.BUILD, "matrix")
 
@@ -67,7 +67,6 @@ class Row:
     def __init__(self, name, series):
         self.name, self.series = name, series
         self.about, self.options, self.cc, self.args = ROWS[name]
-        self.seconds, self.found = 0, []
         self.defined, self.undefined = set(), {}
 
     def config(self, tree, what):
@@ -97,20 +96,15 @@ class Row:
             self.undefined, self.defined = config.symbols()
         return c_style.findings(text), text[-2000:] if code else ""
 
-    def run(self, link):
-        """Compile, and the unpatched tree, too, if there is anything to
-        compare."""
-        start = time.monotonic()
-        try:
-            found, wrong = self.speak(kernel.TREE, "", link)
-            if found:
-                kernel.ensure_checkout(kernel.BASE, "base")
-                base, _ = self.speak(kernel.BASE, " base", False)
-                found = c_style.added(found, base)
-            self.found = list(found) or ([wrong] if wrong else [])
-        except kernel.BuildError as error:
-            self.found = [str(error)]
-        self.seconds = round(time.monotonic() - start)
+    def find(self, link):
+        """What is wrong: in the unpatched tree, too, it is looked for if there is
+        anything to compare."""
+        found, wrong = self.speak(kernel.TREE, "", link)
+        if found:
+            kernel.ensure_checkout(kernel.BASE, "base")
+            base, _ = self.speak(kernel.BASE, " base", False)
+            found = c_style.added(found, base)
+        return list(found) or ([wrong] if wrong else [])
 
     def missing(self, rows):
         """Symbols that only other configurations define."""
@@ -126,9 +120,8 @@ def run(names, link):
     rows = [Row(name, series) for name in names]
     for row in rows:
         print(f"# {row.name}: {row.about}", flush=True)
-        row.run(link and row.name in LINKED)
-        report.check(not row.found, f"{row.name}, {row.seconds} s: {row.about}",
-                     "\n".join(row.found))
+        told(report, row.name, row.about,
+             functools.partial(row.find, link and row.name in LINKED))
     for row in rows:
         lines = row.missing(rows)
         report.check(not lines, f"{row.name} misses no symbol of another", "\n".join(lines))

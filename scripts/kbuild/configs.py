@@ -5,6 +5,7 @@ what each_commit.py builds at every commit, and matrix.py at the last.
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from scripts import common, kernel
@@ -30,6 +31,17 @@ def alone(name):
     """Two runs would pull the tree from under each other's feet."""
     return common.locked(f"{kernel.BUILD}/.lock-{name}",
                          kernel.BuildError(f"another {name} is running"))
+
+
+def told(report, check, what, find):
+    """A result: whether a check finds nothing. What it breaks off with is a finding."""
+    start = time.monotonic()
+    try:
+        found = find()
+    except kernel.BuildError as error:
+        found = [str(error)]
+    return report.check(not found, f"{check}, {time.monotonic() - start:.0f} s: {what}",
+                        "\n".join(found))
 
 
 class Series:
