@@ -64,7 +64,7 @@ class Compiler(Config):
         self.options = dict.fromkeys([*TESTS, *series.options()],
                                      "y" if self.on else "n")
         super().__init__(f"each-commit: {name}", TREE, f"o-{name}",
-                         WIDER + fragment(self.options), own_objects(series.files), cc)
+                         fragment({**WIDER, **self.options}), own_objects(series.files), cc)
         self.kconfigs = kconfigs(series.files)
 
     def find(self, sha):

@@ -30,18 +30,18 @@ NO_DEBUG_FS = {"DEBUG_FS": "n", "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n",
                "BLK_DEV_IO_TRACE": "n"}
 
 
-def row(about, cc="gcc", args=(), **options):
-    """The series is on, unless options say otherwise."""
-    return about, {"BLK_PLUG_POLICY": "y", **options}, cc, args
+def row(about, cc="gcc", args=(), link=False, **options):
+    """The series is on, unless options say otherwise. link: with --link vmlinux is made"""
+    return about, {"BLK_PLUG_POLICY": "y", **options}, cc, args, link
 
 
 ROWS = {
     "on": row("all of the series, no test"),
-    "off": row("nothing of the series", BLK_PLUG_POLICY="n", BLK_PLUG_STAT="n"),
+    "off": row("nothing of the series", link=True, BLK_PLUG_POLICY="n", BLK_PLUG_STAT="n"),
     "clang": row("clang instead of gcc, with tests", "clang-19", **TESTS),
     "tests": row("tests built in", **TESTS),
     "tests-modules": row("tests as modules, where they can be", **{**TESTS, "KUNIT": "m"}),
-    "i386": row("32 bit, x86", args=["ARCH=i386"], **TESTS, **{"64BIT": "n"}),
+    "i386": row("32 bit, x86", args=["ARCH=i386"], link=True, **TESTS, **{"64BIT": "n"}),
     "no-blk-debugfs": row("debugfs, but not the block layer's", BLK_DEBUG_FS="n",
                           BLK_PLUG_STAT="n"),
     "no-debugfs": row("no debugfs", **{**NO_TRACING, **NO_DEBUG_FS}),
@@ -52,28 +52,25 @@ ROWS = {
                         PREEMPT_NONE="y", BLK_DEV_NVME="n", **{"64BIT": "n"}),
     "no-iosched": row("no I/O scheduler", MQ_IOSCHED_DEADLINE="n", MQ_IOSCHED_KYBER="n"),
     "no-nvme": row("no NVMe", BLK_DEV_NVME="n"),
-    "cgroup": row("cgroups, wbt, integrity", CGROUPS="y", BLK_CGROUP="y", BLK_WBT="y",
-                  BLK_DEV_INTEGRITY="y"),
+    "cgroup": row("cgroups, wbt, integrity", **WIDER),
     "no-tracing": row("no tracepoints", **NO_TRACING),
     "no-modules": row("no modules, tests built in", MODULES="n", **TESTS),
 }
-LINKED = ("off", "i386")
-# Of another architecture: they have neither NVMe nor all of the symbols.
-FOREIGN = ("preempt-none",)
 
 
 class Row:
 
     def __init__(self, name, series):
         self.name, self.series = name, series
-        self.about, self.options, self.cc, self.args = ROWS[name]
+        self.about, self.options, self.cc, self.args, self.link = ROWS[name]
+        # another architecture has neither NVMe nor all of the symbols
+        self.foreign = self.args == HEXAGON
         self.defined, self.undefined = set(), {}
 
     def config(self, tree, what):
         options = {**dict.fromkeys(self.series.options(), "y"), "KUNIT": "n", **self.options}
-        more = WIDER if self.name == "cgroup" else ""
         return Config(f"matrix: {self.name}{what}", tree, f"o-matrix-{self.name}",
-                      more + fragment(options), own_objects(self.series.files), self.cc, self.args)
+                      fragment(options), own_objects(self.series.files), self.cc, self.args)
 
     def wanted(self, base):
         ours = self.series.options()
@@ -108,9 +105,9 @@ class Row:
 
     def missing(self, rows):
         """Symbols that only other configurations define."""
-        if self.name in FOREIGN:
+        if self.foreign:
             return []
-        defined = set().union(*(row.defined for row in rows if row.name not in FOREIGN))
+        defined = set().union(*(row.defined for row in rows if not row.foreign))
         return [f"{where}: nothing defines {name}"
                 for name, where in self.undefined.items() if name in defined]
 
@@ -120,8 +117,7 @@ def run(names, link):
     rows = [Row(name, series) for name in names]
     for row in rows:
         print(f"# {row.name}: {row.about}", flush=True)
-        told(report, row.name, row.about,
-             functools.partial(row.find, link and row.name in LINKED))
+        told(report, row.name, row.about, functools.partial(row.find, link and row.link))
     for row in rows:
         lines = row.missing(rows)
         report.check(not lines, f"{row.name} misses no symbol of another", "\n".join(lines))
@@ -135,7 +131,7 @@ def parse(args):
     parser.add_argument("names", nargs="*", metavar="CONFIGURATION",
                         help="compile these only")
     parser.add_argument("--link", action="store_true",
-                        help="make vmlinux of " + " and ".join(LINKED))
+                        help="make vmlinux of off and i386")
     args = parser.parse_args(args)
     for name in set(args.names).difference(ROWS):
         parser.error(f"no configuration '{name}'; there are: {' '.join(ROWS)}")

@@ -17,11 +17,7 @@ DIRECTORIES = ["block/", "drivers/nvme/host/", "io_uring/"]
 OBJECTS = ["kernel/sched/core.o"]
 
 # Options that the tests do not need, but whose code has hooks.
-WIDER = """CONFIG_CGROUPS=y
-CONFIG_BLK_CGROUP=y
-CONFIG_BLK_WBT=y
-CONFIG_BLK_DEV_INTEGRITY=y
-"""
+WIDER = dict.fromkeys(["CGROUPS", "BLK_CGROUP", "BLK_WBT", "BLK_DEV_INTEGRITY"], "y")
 
 # tinyconfig switches off the menu with the tests of lib/.
 TESTS = {"KUNIT": "y", "RUNTIME_TESTING_MENU": "y"}

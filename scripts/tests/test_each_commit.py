@@ -215,8 +215,3 @@ def test_missing():
     rows[0].defined = {"ours"}
     assert rows[1].missing(rows) == ["block/a.o: nothing defines ours"]
     assert rows[2].missing(rows) == []
-
-
-def test_linked():
-    """There is such a row."""
-    assert {*matrix.LINKED, *matrix.FOREIGN} <= set(matrix.ROWS)
