@@ -140,5 +140,5 @@ def as_printed(git, base, tip, series):
     their hunks as git prints them."""
     found = [entry for entry, _ in read_commits(git, base, tip)]
     for entry, listed in zip(found, series.entries):
-        entry.section, entry.name, entry.lead = listed.section, listed.name, listed.lead
+        entry.section, entry.name = listed.section, listed.name
     return found

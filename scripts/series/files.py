@@ -23,8 +23,6 @@ class Entry:
     diff: str = ""
     # path -> (mode, blob); for an entry just parsed, None for each
     files: dict = field(default_factory=dict)
-    # comments and empty lines before it in the series file
-    lead: list = field(default_factory=list)
     # the first kernel's mail, where its text was read from that one
     shared: str = ""
 
@@ -35,12 +33,10 @@ class Entry:
 
 @dataclass
 class Series:
-    """The parsed series file. head: its own comment, which ends with the first
-    empty line; sections: {name: the lines before it}"""
-    head: list = field(default_factory=list)
-    sections: dict = field(default_factory=dict)
+    """The parsed series file. head: the comment before all sections"""
+    head: str
+    sections: list = field(default_factory=list)
     entries: list = field(default_factory=list)
-    tail: list = field(default_factory=list)
 
 
 # --- the series file ---------------------------------------------------------
@@ -64,7 +60,7 @@ def parse_entry(series, words, where):
         if path in owner:
             raise Failure(f"{where}: {path} is brought by {owner[path]} already")
         owner[path] = name
-    return Entry([*series.sections][-1], name, files=dict.fromkeys(paths))
+    return Entry(series.sections[-1], name, files=dict.fromkeys(paths))
 
 
 def parse_section(series, line, where):
@@ -77,32 +73,21 @@ def parse_section(series, line, where):
 
 
 def parse_series(text, where="series"):
-    series, lead = Series(), []
+    series = Series(re.match(r"(#.*\n)*", text)[0])
     for number, line in logical_lines(text):
-        if not line or line.startswith("#"):
-            lead.append(line)
-            continue
         if line.startswith("["):
-            if not series.sections and "" in lead:
-                series.head, lead = lead[:lead.index("")], lead[lead.index(""):]
-            series.sections[parse_section(series, line, f"{where}:{number}")] = lead
-        else:
-            entry = parse_entry(series, line.split(), f"{where}:{number}")
-            entry.lead = lead
-            series.entries.append(entry)
-        lead = []
-    series.tail = lead
+            series.sections.append(parse_section(series, line, f"{where}:{number}"))
+        elif line and number > series.head.count("\n"):
+            series.entries.append(parse_entry(series, line.split(), f"{where}:{number}"))
     return series
 
 
 def format_series(series):
-    lines = list(series.head)
-    for section, lead in series.sections.items():
-        lines += [*lead, f"[{section}]"]
-        for entry in series.entries:
-            if entry.section == section:
-                lines += [*entry.lead, " \\\n\t".join([entry.name, *sorted(entry.files)])]
-    return "\n".join([*lines, *series.tail, ""])
+    lines = [series.head]
+    for section in series.sections:
+        lines += [f"[{section}]", *(" \\\n\t".join([entry.name, *sorted(entry.files)])
+                                    for entry in series.entries if entry.section == section), ""]
+    return "\n".join(lines)
 
 
 # --- mails -------------------------------------------------------------------

@@ -85,7 +85,7 @@ def assign_sections(head, made, found, sections):
                           "move it, or write 'Section: <name>' into its message")
         if section not in order:
             order.append(section)
-    return {name: sections.get(name, [""]) for name in dict.fromkeys((*order, *sections))}
+    return list(dict.fromkeys((*order, *sections)))
 
 
 def take_over(rooms, head):
@@ -95,10 +95,9 @@ def take_over(rooms, head):
     sections = assign_sections(head, made, found, rooms.sections)
     for k, entry in enumerate(head):
         entry.name = file_name(k + 1, entry.subject)
-        entry.lead = made[found[k]].lead if k in found else []
     files = {path for entry in head for path in entry.files}
     gone = [path for entry in made for path in entry.files if path not in files]
-    return Series(rooms.head, sections, head, rooms.tail), gone
+    return Series(rooms.head, sections, head), gone
 
 
 # --- rooms to entries and back ------------------------------------------------

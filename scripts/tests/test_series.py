@@ -35,13 +35,11 @@ DEBIAN_RULE = "\n#\n# Debian packaging: ignore everything\n#\n/*\n!/debian/\n"
 SERIES = """\
 # the file's own comment
 
-# fixes first
 [batching]
 0001-foo-count.patch block/stat.c \\
 	block/stat.h
 
 [policy]
-# two hooks
 0002-foo-policy.patch block/policy.c
 0003-tools.patch tools/policy.sh
 """
@@ -244,10 +242,11 @@ MAILED = "build/series-7.3/batching/0001-foo-count.patch"
 @pytest.mark.parametrize("verbs, name, old, new, words", [
     ("tree", LIST, "stat.h", "stat.h none.c", "none.c, missing, 0001-foo-count.patch"),
     ("tree", LIST, "tools/policy.sh", "block/stat.c",
-     "series:11, block/stat.c, 0001-foo-count.patch"),
+     "series:9, block/stat.c, 0001-foo-count.patch"),
     ("tree", LIST, "tools/policy.sh", "drivers/bar.c", "drivers/bar.c, exists in the kernel"),
     ("tree", LIST, "[batching]\n", "", "before any [section]"),
     ("tree", LIST, "[policy]", "[Policy]", "a section is"),
+    ("tree", LIST, "[policy]", "# two hooks\n[policy]", "series:7, '#'"),
     ("tree", LIST, "tools/policy.sh", "tools/*", "tools/*, no plain file, 0003-tools.patch"),
     ("tree", LIST, "tools/policy.sh", "../ksrc/Makefile", "../ksrc/Makefile, outside repository"),
     ("tree", LIST, "0003-tools.patch tools/policy.sh", "0001-foo-count.patch", "same subject"),
@@ -475,7 +474,7 @@ def test_refresh_takes_an_edited_commit(f):
 
 
 def test_refresh_sections(f):
-    """A new one; it may move, with its mails, and others' comments."""
+    """A new one; it may move, with its mails."""
     f.commit("perf: new\n\nWhy.\n\nSection: speed", {"tools/speed.c": "int s;\n"})
     f.ok("refresh")
     assert f.git("rev-parse", "section/speed") == f.git("rev-parse", "series")
@@ -488,8 +487,7 @@ def test_refresh_sections(f):
     f.git("cherry-pick", f"base..{MADE}~1")
     f.ok("refresh")
     assert re.findall(r"\[.*|#.*", f.read(LIST)) == [
-        "# the file's own comment", "[speed]", "# fixes first", "[batching]", "[policy]",
-        "# two hooks"]
+        "# the file's own comment", "[speed]", "[batching]", "[policy]"]
     assert f.list_mails()[0] == "0001-perf-new.patch"
 
 
