@@ -39,10 +39,6 @@ def arguments(argv):
     return parser.parse_args(argv)
 
 
-def stop(_signal, _frame):
-    raise KeyboardInterrupt
-
-
 def main(argv=None):
     args = arguments(argv)
     with common.program(f"series.py {args.command}", Failure), \
@@ -52,6 +48,6 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGHUP, stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     main()

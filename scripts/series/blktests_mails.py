@@ -6,10 +6,10 @@ import re
 import tempfile
 from pathlib import Path
 
-from .env import BUILD, ROOT, remove, shown, step
+from .env import BUILD, ROOT
 from .files import write_file
-from .git import ident_env, new_repository, split_ident
-from .mail import check_signatures
+from .git import new_repository
+from .mail import format_mails, put_in_place
 
 TESTS = ROOT / "patches/blktests"
 
@@ -105,7 +105,7 @@ def commit_all(git, text, parent, ident):
     return git.commit(git.get("write-tree"), text, parent, ident)
 
 
-def format_mails(top, mails, ident, out):
+def make_mails(top, mails, ident, out):
     """A commit for each mail, on nothing, and the mails that git makes of these."""
     git = new_repository(top, "tests")
     start = tip = commit_all(git, "nothing", None, ident)
@@ -113,21 +113,14 @@ def format_mails(top, mails, ident, out):
         add_files(top, mail)
         tip = commit_all(git, parts(mail.name)[0], tip, ident)
     git("update-ref", "refs/heads/tests", tip)
-    git("config", "branch.tests.description", (TESTS / "blktests.cover").read_text(encoding="utf-8"))
-    git.having(**ident_env(ident))(
-        "format-patch", "-q", "-n", "--cover-letter", "--cover-from-description=subject",
-        "--subject-prefix=PATCH blktests", "--zero-commit", "--full-index", "--no-signature",
-        "-o", out, f"{start}..tests")
+    format_mails(git, start, "tests", (TESTS / "blktests.cover").read_text(encoding="utf-8"), ident,
+                 out, "--subject-prefix=PATCH blktests")
 
 
 def export(mails, out, ident):
     """Writes the mails; returns those to be applied."""
-    split_ident(ident)
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="blktests-") as tmp:
         new = Path(tmp) / "mails"
-        format_mails(Path(tmp) / "tree", mails, ident, new)
-        check_signatures(new)
-        remove(out)
-        new.rename(out)
-    step(f"{shown(out)}: {len(list(out.glob('*.patch')))} mails")
+        make_mails(Path(tmp) / "tree", mails, ident, new)
+        put_in_place(new, out)
     return sorted(out.glob("*.patch"))[1:]

@@ -145,13 +145,6 @@ class Git:
     def refs(self, *prefixes):
         return self.get("for-each-ref", "--format=%(refname)", *prefixes).split()
 
-    def store(self, text):
-        """A blob of it"""
-        return self.get("hash-object", "-w", "--stdin", stdin=text)
-
-    def blob(self, name):
-        return encode(self("cat-file", "blob", name))
-
 
 def new_repository(top, branch):
     run_git(["init", "-q", "-b", branch, top], clean_env())
@@ -198,7 +191,8 @@ def write_tree(git):
         text = git("cat-file", "blob", ":.gitignore")
         if DEBIAN_IGNORE.search(text):
             kept = "".join(f"!{name}\n" for name in DOT_FILES)
-            blob = git.store(DEBIAN_IGNORE.sub("\n\n" + kept, text))
+            blob = git.get("hash-object", "-w", "--stdin",
+                           stdin=DEBIAN_IGNORE.sub("\n\n" + kept, text))
             git("update-index", "--cacheinfo", f"100644,{blob},.gitignore")
     return git.get("write-tree")
 

@@ -11,8 +11,7 @@ from . import env, measured
 from .build import Builder
 from .env import STACKS, remove, say, shown, step
 from .files import hash_files, load_series, parse_series
-from .git import (AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository,
-                  split_ident)
+from .git import AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository
 from .tree import BASE_REF, MADE, open_tree
 
 
@@ -56,23 +55,31 @@ def applies_on(section, sections):
     return [name for name in earlier if name in names], False
 
 
-def format_section(git, section, start, ident, out):
-    """Mails of branch export/<section>; git takes the cover from the branch."""
-    branch, text = f"export/{section}", measured.fill(section, cover(section))
+def format_mails(git, start, branch, text, ident, out, *options):
+    """Mails of a branch; git takes the cover from its description."""
     git.having(**ident_env(ident))(
-        "-c", f"branch.{branch}.description={text.removeprefix(RFC)}", "format-patch", "-q", "-n",
-        "--cover-letter", "--cover-from-description=subject", f"--base={BASE_REF}",
-        "--zero-commit", "--full-index", "--no-signature", "-M",
-        *["--rfc"] * text.startswith(RFC), "-o", out / section, f"{start}..{branch}")
+        "-c", f"branch.{branch}.description={text}", "format-patch", "-q", "-n",
+        "--cover-letter", "--cover-from-description=subject", "--zero-commit", "--full-index",
+        "--no-signature", *options, "-o", out, f"{start}..{branch}")
+
+
+def format_section(git, section, start, ident, out):
+    text = measured.fill(section, cover(section))
+    format_mails(git, start, f"export/{section}", text.removeprefix(RFC), ident, out / section,
+                 f"--base={BASE_REF}", "-M", *["--rfc"] * text.startswith(RFC))
     box = [mail.read_bytes() for mail in mails_of(out, section)]
     (out / f"{section}.mbox").write_bytes(b"".join(box))
 
 
-def check_signatures(out):
-    for mail in sorted(out.rglob("*.patch")):
+def put_in_place(new, out):
+    """Mails, for those that were there before, unless one is signed."""
+    for mail in sorted(new.rglob("*.patch")):
         if re.search(rb"^Signed-off-by:", mail.read_bytes(), re.M | re.I):
             raise Failure(f"{mail.name} would carry a Signed-off-by: whoever sends the series "
                           "adds that; remove it from the message")
+    remove(out)
+    new.rename(out)
+    step(f"{shown(out)}: {len(list(out.rglob('*.patch')))} mails")
 
 
 # A time, and what it is the difference of, as somebody typed it: it ages.
@@ -112,19 +119,15 @@ def current_commits(git):
 
 def cmd_export(_args):
     git, out, ident = open_tree(), env.OUTPUT, os.environ.get("FROM") or AUTHOR
-    split_ident(ident)
     series, commits = current_commits(git)
     try:
         with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="export-") as new:
             new = Path(new, "mails")
             export_sections(git, series, commits, ident, new)
-            check_signatures(new)
-            remove(out)
-            new.rename(out)
+            put_in_place(new, out)
     finally:
         for ref in git.refs("refs/heads/export/"):
             git("update-ref", "-d", ref)
-    step(f"{shown(out)}: {len(list(out.rglob('*.patch')))} mails")
 
 
 # --- on other trees ----------------------------------------------------------

@@ -127,11 +127,11 @@ def write_rooms(git, series, texts, gone, stale):
     """Writes what changed and says so."""
     new = {path: state for entry in series.entries for path, state in entry.files.items()}
     room = hash_files(git, env.ROOT, new)
-    files = [(path, git.blob(new[path][1]), new[path][0]) for path in new
-             if new[path] != room.get(path)]
-    files += [(shown(env.PATCHES / name), encode(text), "100644") for name, text in texts.items()]
-    for path, data, mode in files:
-        if write_file(env.ROOT / path, data, mode):
+    files = [(path, git("cat-file", "blob", blob), mode) for path, (mode, blob) in new.items()
+             if room.get(path) != (mode, blob)]
+    files += [(shown(env.PATCHES / name), text, "100644") for name, text in texts.items()]
+    for path, text, mode in files:
+        if write_file(env.ROOT / path, encode(text), mode):
             say(f"wrote {path}")
     write_file(env.PATCHES / "series", encode(format_series(series)))
     for path in [*gone, *(shown(env.PATCHES / name) for name in sorted(stale))]:
