@@ -12,14 +12,9 @@ LOG=/tmp/plugroll.log
 # shellcheck source-path=SCRIPTDIR source=../../lab/qemu/tap.sh
 . "${0%/*}/tap.sh"
 
-mode()
-{
-	sed 's/.*\[\(.*\)\].*/\1/' "/sys/block/$1/queue/plug_policy"
-}
-
 is()
 {
-	[ "$(mode "$1")" = "$2" ]
+	grep -q "\[$2\]" "/sys/block/$1/queue/plug_policy"
 }
 
 # soon SECONDS COMMAND...: it succeeds within that time

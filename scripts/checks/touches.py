@@ -72,14 +72,14 @@ def with_name(word):
 
 
 def modules(name, where):
-    """Files of a module, as one in a directory imports it, and of its packages."""
-    parts = name.split(".")
+    """Files of a module, as one in a directory imports it, and of what it lies in."""
     for place in "", "tools/block", where:
-        path = ROOT.joinpath(place, *parts)
-        found = [path.with_suffix(".py"), path / "__init__.py", path / "__main__.py",
-                 *(ROOT.joinpath(place, *parts[:n], "__init__.py")
-                   for n in range(1, len(parts)))]
-        yield from (str(one.relative_to(ROOT)) for one in found if one.is_file())
+        path = ROOT / place
+        for part in name.split("."):
+            path /= part
+            yield from (str(one.relative_to(ROOT)) for one in (
+                path.with_suffix(".py"), path / "__init__.py", path / "__main__.py")
+                        if one.is_file())
 
 
 def named_in_python(text, where):
@@ -87,15 +87,11 @@ def named_in_python(text, where):
     tree = ast.parse(text)
     said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            level, module = getattr(node, "level", 0), getattr(node, "module", None)
+            package = where.split("/")[:1 - level or None] if level else []
             for alias in node.names:
-                yield from modules(alias.name, where)
-        elif isinstance(node, ast.ImportFrom):
-            package = where.split("/")[:1 - node.level or None] if node.level else []
-            inside = ".".join([*package, *filter(None, [node.module])])
-            for alias in node.names:
-                yield from modules(inside, where)
-                yield from modules(f"{inside}.{alias.name}", where)
+                yield from modules(".".join(filter(None, [*package, module, alias.name])), where)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) \
                 and node not in said:
             for word in WORD.findall(node.value):
