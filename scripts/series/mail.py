@@ -37,22 +37,23 @@ RFC = "[RFC] "
 
 
 def applies_on(section, sections):
-    """(the sections that this one is applied on, as its cover says; do its mails not even
-    need each other?)"""
+    """(the sections that this one is applied on, as its cover says; where those of its
+    mails end that do not even need each other)"""
     pristine = f"Linux {env.BASE}"
     alone = f"{pristine}, each mail alone"
+    ends = {pristine: 0, alone: None, f"{alone} but the last": -1}
     found = re.findall(r"^Applies on: (.*)$", cover(section), re.M)
     if len(found) != 1:
-        raise Failure(f"{section}.cover: wanted is one line 'Applies on: <section>, ...', "
-                      f"'Applies on: {pristine}' or 'Applies on: {alone}'")
-    if found[0] in (pristine, alone):
-        return [], found[0] == alone
+        raise Failure(f"{section}.cover: wanted is one line 'Applies on: <section>, ...' or "
+                      + " or ".join(f"'Applies on: {one}'" for one in ends))
+    if found[0] in ends:
+        return [], ends[found[0]]
     names, earlier = found[0].split(", "), sections[:sections.index(section)]
     for name in names:
         if name not in earlier:
             raise Failure(f"{section}.cover: applies on '{name}', which is no earlier section; "
                           f"there are: {', '.join(earlier)}")
-    return [name for name in earlier if name in names], False
+    return [name for name in earlier if name in names], 0
 
 
 def format_mails(git, start, branch, text, ident, out, *options):
@@ -165,11 +166,10 @@ def stacks(out, sections):
     """[(what, mails)]: each section on what its cover says."""
     found = []
     for section in sections:
-        below, each_alone = applies_on(section, sections)
+        below, end = applies_on(section, sections)
         box = mails_of(out, section)
         found.append((section, [mail for name in below for mail in mails_of(out, name)] + box))
-        if each_alone:
-            found += [(f"{section}/{mail.name} alone", [mail]) for mail in box]
+        found += [(f"{section}/{mail.name} alone", [mail]) for mail in box[:end]]
     return found
 
 
