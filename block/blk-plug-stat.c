@@ -87,13 +87,10 @@ void __blk_plug_stat_flush(struct blk_plug *plug)
 void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
 			      enum blk_plug_stat_id reason)
 {
-	unsigned int nr = data->nr_tags;
-
-	if (nr == BLK_MQ_NR_UNKNOWN)
-		nr = 0;
 	if (blk_plug_stat_counts(data->q))
-		trace_block_tag_batch_refused(data->hctx, nr,
-					      blk_plug_stat_rows[reason]);
+		trace_block_tag_batch_refused(data->hctx,
+				current->plug->announced ? data->nr_tags : 0,
+				blk_plug_stat_rows[reason]);
 	__blk_plug_stat(data->hctx, reason, 1);
 }
 

@@ -72,7 +72,7 @@ struct why_case {
 	unsigned int used;		/* by the last plug */
 	unsigned int before;		/* by the one before; 0: 32 */
 	unsigned int taken;		/* by this one: it comes back */
-	bool took_one;
+	bool unannounced;
 	unsigned int shallow_depth;
 	bool shared;
 	unsigned int active;		/* the share is half the depth */
@@ -115,21 +115,28 @@ static const struct why_case why_cases[] = {
 	  .depth = 1024, .got = 32, .why = NONE },
 	{ "fewer_are_to_come", .wanted = 3, .used = 32, .depth = 1024,
 	  .got = 3, .why = NONE },
-	{ "not_announced_takes_all_but_the_first", .wanted = BLK_MQ_NR_UNKNOWN,
-	  .used = 32, .took_one = true, .depth = 1024, .got = 31, .why = NONE },
-	{ "not_announced_but_one_used", .wanted = BLK_MQ_NR_UNKNOWN, .used = 1,
-	  .took_one = true, .depth = 1024, .got = 1, .why = NONE },
-	{ "not_announced_and_none_used", .wanted = BLK_MQ_NR_UNKNOWN, .used = 0,
-	  .took_one = true, .depth = 1024, .got = 1, .why = NONE },
+	{ "not_announced_takes_all_but_8", .wanted = 32, .used = 32,
+	  .unannounced = true, .depth = 1024, .got = 24, .why = NONE },
+	{ "not_announced_but_8_used", .wanted = 32, .used = 8,
+	  .unannounced = true, .depth = 1024, .got = 1, .why = NONE },
+	{ "not_announced_and_1_used", .wanted = 32, .used = 1,
+	  .unannounced = true, .depth = 1024, .got = 1, .why = NONE },
 	{ "elevator_limits_a_plug_that_wants_one", .wanted = 32, .used = 1,
 	  .depth = 1024, .shallow_depth = 8, .got = 1, .why = NONE },
-	{ "not_announced_takes_the_rest_of_20", .wanted = BLK_MQ_NR_UNKNOWN,
-	  .used = 20, .taken = 8, .depth = 1024, .got = 12, .why = NONE },
-	{ "not_announced_takes_no_more_than_20", .wanted = BLK_MQ_NR_UNKNOWN,
-	  .used = 20, .taken = 20, .depth = 1024, .got = 1, .why = NONE },
-	{ "not_announced_and_32_at_most", .wanted = BLK_MQ_NR_UNKNOWN,
-	  .used = 255, .before = 255, .took_one = true, .depth = 1024,
-	  .got = 32, .why = NONE },
+	{ "not_announced_takes_the_rest_of_20", .wanted = 32, .used = 20,
+	  .unannounced = true, .taken = 12, .depth = 1024, .got = 8,
+	  .why = NONE },
+	{ "not_announced_takes_no_more_than_20", .wanted = 32, .used = 20,
+	  .unannounced = true, .taken = 20, .depth = 1024, .got = 1,
+	  .why = NONE },
+	{ "not_announced_and_32_at_most", .wanted = 32, .used = 255,
+	  .unannounced = true, .before = 255, .depth = 1024, .got = 32,
+	  .why = NONE },
+	{ "not_announced_takes_an_eighth", .wanted = 32, .used = 32,
+	  .unannounced = true, .depth = 64, .got = 8, .why = NONE },
+	{ "not_announced_map_of_15_has_1", .wanted = 32, .used = 32,
+	  .unannounced = true, .depth = 15,
+	  .why = BLK_PLUG_STAT_NO_BATCH_DEPTH },
 	{ "elevator_limits", .wanted = 32, .used = 32, .depth = 1024,
 	  .shallow_depth = 8, .why = BLK_PLUG_STAT_NO_BATCH_SCHEDULER },
 };
@@ -162,7 +169,7 @@ static void blk_plug_stat_test_why(struct kunit *test)
 	}
 	*nr++ = c->used;
 	*nr = c->before ?: BLK_MAX_REQUEST_COUNT;
-	fake->plug.took_one = c->took_one;
+	fake->plug.announced = !c->unannounced;
 	hctx->flags = c->shared ? BLK_MQ_F_TAG_QUEUE_SHARED : 0;
 	hctx->state = BIT(BLK_MQ_S_TAG_ACTIVE);
 	hctx->tags = &fake->tags;

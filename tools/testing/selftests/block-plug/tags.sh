@@ -172,15 +172,15 @@ done
 # Who sleeps gives back what the plug has taken ahead: a tenth at most.
 few_unused="TAGS~REQUESTS:REQUESTS*11/10"
 
-# Reproducer: a plug that announces nothing took each tag alone. The first is, as
-# most such plugs have no second I/O; then come as many as the last plugs used.
+# Reproducer: a plug that announces nothing took each tag alone. The first eight
+# are, as most such plugs are short; then come as many as the last plugs used.
 # A bio ends where the pages' places say, and so may a request: one more for each
 # bio of 1M but the last. A plug that has to sleep has no further batch.
 row "reads of 32 requests, not announced" "" \
-	"REQUESTS~32*N:33*N $few_unused TAG_BATCHES~N*9/10:N TAG_SINGLES~N:5*N" \
+	"REQUESTS~32*N:33*N $few_unused TAG_BATCHES~N*9/10:N TAG_SINGLES~8*N:12*N" \
 	unannounced 32
 row "reads of 64 requests, not announced" "" \
-	"REQUESTS~64*N:67*N $few_unused TAG_BATCHES~N*9/5:3*N TAG_SINGLES~N:8*N" \
+	"REQUESTS~64*N:67*N $few_unused TAG_BATCHES~N*9/5:3*N TAG_SINGLES~8*N:15*N" \
 	unannounced 64
 row "reads of 32 requests, then of 20, not announced" "" \
 	"REQUESTS~52*N:54*N $few_unused TAG_BATCHES~N*9/5:2*N" \
