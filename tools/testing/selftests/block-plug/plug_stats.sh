@@ -68,7 +68,7 @@ batches_tags()
 
 	load -s $BATCH -c $BATCH -d 128 -n $BATCH "/dev/$1" || return
 	counted "$1" batches "$1" $N || return
-	expect_counts tags_batched=BATCH*N-8:BATCH*N refused=0:5
+	expect_counts tags_batched=BATCH*N*9/10:BATCH*N refused=0:5
 }
 
 # why_no_batch REASON ATTRIBUTE=VALUE...: a null_blk that cannot batch; the
