@@ -108,7 +108,8 @@ def table(section):
 
 
 def rows_of(one, head):
-    lines = [head, HEAD, *(line(name, row) for name, row in one["rows"].items())]
+    cpu = load().get(WHOLE, {}).get("cpu", "a CPU without a name")
+    lines = [head, f"  (null_blk in User Mode Linux, on {cpu})", HEAD, *(line(name, row) for name, row in one["rows"].items())]
     if not all(timed["quiet"] for row in one["rows"].values() for timed in row):
         lines.append("  (The machine was not quiet: times may be off.)")
     return "\n".join(lines)
