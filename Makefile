@@ -245,7 +245,7 @@ stick stick-test: setup tree
 #:
 #: Clean
 #:   clean     remove build/, except for the downloads in build/cache
-# Downloads and the compiler cache cost minutes; "rm -rf build" removes them, too.
+# Downloads cost minutes; "rm -rf build" removes them, too.
 clean:
 	@[ ! -d build ] || \
 		find build -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +

@@ -124,6 +124,16 @@ def image(variant):
     return os.path.join(output(variant), "linux" if is_process else arch.IMAGE)
 
 
+def compiler_cache():
+    """One for all clones of a user; without a home, one of this clone."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "plug_policy")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        home = Path(CACHE)
+    return str(home / "ccache")
+
+
 def environment():
     """Environment for make: cached and repeatable. Debian's python3 is first, which has
     what checkpatch and sphinx want."""
@@ -132,7 +142,7 @@ def environment():
             if name not in ("MAKEFLAGS", "MFLAGS", "KSRC", "ARCH")}
     return {
         **kept,
-        "CCACHE_DIR": f"{CACHE}/ccache",
+        "CCACHE_DIR": compiler_cache(),
         "CCACHE_NOHASHDIR": "1",
         # not CCACHE_DEPEND, though a miss then costs 5% instead of 25%: it does
         # not see .incbin, and puts another kernel into bzImage

@@ -14,3 +14,10 @@ def test_a_build_says_how_far_it_is(tmp_path, monkeypatch, capsys):
     with pytest.raises(kernel.BuildError, match="LD      x\n\nkernel x failed to build, see /"):
         kernel.make_logged("kernel x", ["sh", "-c", f"{make}1"], tmp_path / "log")
     assert (tmp_path / "log").read_text().startswith("make: Entering\n")
+
+
+@pytest.mark.parametrize("home, where", [("home", "home/plug_policy"), ("file", kernel.CACHE)])
+def test_clones_share_what_they_compile(tmp_path, monkeypatch, home, where):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / home))
+    assert kernel.environment()["CCACHE_DIR"] == str(tmp_path / where / "ccache")
