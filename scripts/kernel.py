@@ -65,6 +65,7 @@ VARIANTS = {
     "kcsan": (TREE, "o-kcsan", [CONFIG, TORTURE, fragment("kcsan")], BOOTABLE),
     "torture": (TREE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
     "off": (TREE, "o-off", [CONFIG, OFF], COMPARED),
+    "hooks": (TREE, "o-hooks", [CONFIG], HOOKED),
     "base": (BASE, "o-kernel", [CONFIG], BOOTABLE),
     "base-torture": (BASE, "o-torture", [CONFIG, TORTURE], BOOTABLE),
     "batching": (BATCHING, "o-kernel", [CONFIG], BOOTABLE),

@@ -40,12 +40,12 @@ HOOKS = KERNEL + "!block/blk-plug-adaptive.c !block/tests !lib/tests "
 GUEST = "lab/qemu lab/load tools/testing/selftests/block-plug/plug_load.c "
 SUITE = "tools/testing/selftests/block-plug "
 MAILS = KERNEL + SUITE + "Documentation MAINTAINERS patches/KVER "
-PLAIN = "git-am"
+PLAIN = "git-am", "compile"
 
 GROUPS = {name: Group(*row) for name, *row in (
     ("cost", 60, "kernel", HOOKS + GUEST, "instructions that 'always' costs",
      module("scripts.checks.always_cost")),
-    (PLAIN, 30, "series", MAILS, "git am of the mails makes the tree",
+    ("git-am", 30, "series", MAILS, "git am of the mails makes the tree",
      module("scripts.series", "verify")),
     ("option-off", 60, "kernel", KERNEL,
      "without the option nothing is compiled in",
@@ -104,8 +104,8 @@ GROUPS["each-commit"] = of_change(Group(
     300, "tree", KERNEL, "commits that changed compile, options on and off",
     module("scripts.each_commit", "{fresh}")))
 
-# The other kernel that the series is for, too: that it builds, and the tests of
-# the policy and of tags.
+# The other kernel that the series is for, too: that what we change compiles, and
+# the tests of the policy and of tags.
 OTHER = "6.12"
 OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_learns",
                "adaptive_forgets", "fallback", "verify", "held_switch_order",
@@ -122,12 +122,13 @@ def of_other(name, seconds, *more, **changed):
 
 if kernel.KVER != OTHER:
     GROUPS.update({f"{name}-{OTHER}": group for name, group in (
-        (PLAIN, of_other(PLAIN, 60)),
+        ("git-am", of_other("git-am", 60)),
         ("kunit", of_other("kunit", 15)),
-        ("selftests", of_other(
-            "selftests", 270, needs="patched kernel",
-            command=module("scripts.selftest", *OTHER_TESTS),
-            about=f"some of the kselftests, in a guest, Linux {OTHER}")))})
+        ("compile", Group(90, "tree", KERNEL, f"the hooks compile, Linux {OTHER}",
+                          module("scripts.kernel", "hooks"), OTHER)),
+        ("selftests-uml", of_other(
+            "selftests-uml", 60, command=module("scripts.selftest", "--uml", *OTHER_TESTS),
+            about=f"some of the kselftests, in a process, Linux {OTHER}")))})
     for last in "tags", "style", "mails", "sparse":
         GROUPS[last] = GROUPS.pop(last)
 
@@ -143,7 +144,7 @@ QUICK = {
     "selftests-uml": GROUPS["selftests-uml"]._replace(
         about="the kselftests that need no NVMe", command=module("scripts.selftest", "--uml")),
     "mails": of_change(GROUPS["mails"]),
-    PLAIN: GROUPS[PLAIN],
+    "git-am": GROUPS["git-am"],
     "each-commit": GROUPS["each-commit"]._replace(
         command=[*GROUPS["each-commit"].command, "--check=on-gcc", "--check=off-gcc"],
         touches="patches/KVER/*.patch patches/KVER/series"),

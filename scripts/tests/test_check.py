@@ -147,13 +147,13 @@ def test_files(run):
                    "echo ok 8 y \\# SKIP no disk; echo 1..9"),
         bad=shell("echo '# why'; echo not ok 1 x; exit 1"),
         dies=shell("echo ok 1 x; exit 3"), mute=shell("exit 0"),
-        **{groups.PLAIN: shell("echo fine"), f"{groups.PLAIN}-6.12": shell("exit 2")})
+        **{"git-am": shell("echo fine"), "git-am-6.12": shell("exit 2")})
     assert (code, lines[-1]) == (True, "3 passed, 4 failed, 1 skipped")
     for name, text in {
             "good": "1..2\n# hello\nok 1 x\nok 2 y # SKIP no disk\n",
             "bad": "1..1\n# why\nnot ok 1 x\n", "dies": "1..2\nok 1 x\nnot ok 2 exit 3\n",
-            "mute": "1..1\nnot ok 1 no test ran\n", groups.PLAIN: "1..1\n# fine\nok 1 about\n",
-            f"{groups.PLAIN}-6.12": "1..1\nnot ok 1 about\n"}.items():
+            "mute": "1..1\nnot ok 1 no test ran\n", "git-am": "1..1\n# fine\nok 1 about\n",
+            "git-am-6.12": "1..1\nnot ok 1 about\n"}.items():
         assert run.kept(name) == "KTAP version 1\n" + text
 
 
@@ -358,7 +358,7 @@ def test_all_is_touched():
     ("block/blk-plug-adaptive.c", "kunit selftests native loads"),
     ("block/blk-plug-policy.c", "cost kunit option-off selftests torture audit tags"),
     ("lib/tests/sbitmap_kunit.c", "kunit kunit-6.12 git-am"),
-    ("patches/7.3/series", "git-am kunit selftests sparse selftests-6.12"),
+    ("patches/7.3/series", "git-am kunit selftests sparse selftests-uml-6.12"),
     ("patches/6.12/series", "kunit-6.12 git-am-6.12"),
     ("tools/block/plugbench", "laboratory host-tools"),
     ("tools/block/plugtools/bench/fio.py", "laboratory host-tools"),
