@@ -89,8 +89,9 @@ void __blk_plug_stat_no_batch(const struct blk_mq_alloc_data *data,
 {
 	if (blk_plug_stat_counts(data->q))
 		trace_block_tag_batch_refused(data->hctx,
-				current->plug->announced ? data->nr_tags : 0,
-				blk_plug_stat_rows[reason]);
+					      current->plug->announced ?
+					      data->nr_tags : 0,
+					      blk_plug_stat_rows[reason]);
 	__blk_plug_stat(data->hctx, reason, 1);
 }
 
