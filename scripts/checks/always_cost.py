@@ -10,7 +10,9 @@ All have the same configuration and run on a virtual clock that follows the
 number of instructions, on a null_blk that completes at once, so that time is
 instructions.
 """
+import collections
 import functools
+import math
 import os
 
 from scripts import common
@@ -65,22 +67,23 @@ plug_load -n 6400 /dev/cost >/dev/null
 
 
 def job_text():
-    """The guest's job: each load, its time on the verdict port."""
+    """The guest's job: each load, twice, its time on the verdict port."""
     return JOB + "".join(
         f'echo "{name} $(plug_load -d 128 {options} /dev/{disks.replace(" ", " /dev/")})" >&3\n'
-        for name, (disks, options, _) in LOADS.items())
+        for name, (disks, options, _) in LOADS.items() for _ in "12")
 
 
 def measure(variant):
-    """{load: instructions per I/O} of one kernel."""
+    """{load: instructions per I/O} of one kernel, without what the guest does but once:
+    350,000 instructions that fell into 16,000 I/Os made 1.0085 of 1.0010."""
     result = guest.work(variant, os.path.join(OUT, variant), job_text(),
                         name=variant, icount=True, disks=(), timeout=600,
                         append="null_blk.hw_queue_depth=256")
-    found = {}
+    found = collections.defaultdict(lambda: math.inf)
     for line in result.lines:
         name, *words = line.split()
         number = dict(word.split("=") for word in words)
-        found[name] = int(number["ns"]) / int(number["ios"])
+        found[name] = min(found[name], int(number["ns"]) / int(number["ios"]))
     return found
 
 
