@@ -13,8 +13,8 @@ doc, html
     made without a warning
 
 What has passed is remembered by its sources. --since: only commits that changed, as
-a section's mails, another place or a file of theirs show; nothing of the last
-commit alone. checkpatch, sparse and W=1 are for make lint, linking for make kernel.
+a section's mails, another place or a file of theirs show; clang for the last of all,
+and no doc and html. checkpatch, sparse and W=1 are for make lint, linking for make kernel.
 """
 import argparse
 import collections
@@ -169,10 +169,11 @@ def changed_commits(series, since):
 def plan(series, wanted, since=""):
     """[(commit, check, what its result depends on, what finds)], in order."""
     compilers = {name: Compiler(name, series) for name in CONFIGS}
+    ends = {series.tip} if since else series.ends
     found = [(sha, name, key(series, sha, name, one.text, one.version),
               functools.partial(one.find, sha))
              for sha in series.commits for name, one in compilers.items()
-             if one.cc == "gcc" or sha in series.ends]
+             if one.cc == "gcc" or sha in ends]
     if since:
         asked = changed_commits(series, since)
         found = [one for one in found if one[0] in asked]

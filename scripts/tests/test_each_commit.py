@@ -79,7 +79,7 @@ def test_what_configurations_are_made_of():
 # --- each_commit.py ---------------------------------------------------------------
 
 SERIES = SimpleNamespace(
-    base="base", tip="two", commits=["one", "two"], ends={"two"}, options=lambda: [],
+    base="base", tip="two", commits=["one", "two"], ends={"one", "two"}, options=lambda: [],
     files={"block/a.c": "M", "block/new.c": "A", "tools/b.c": "A", "Documentation/c.rst": "A"})
 
 
@@ -141,18 +141,20 @@ def test_key(rows):
 
 def test_plan(monkeypatch):
     """gcc builds each commit, clang the last of a section; of a change, what
-    changed, and nothing of the last commit alone."""
+    changed, clang the last of all, and nothing of the last commit alone."""
     compilers = {name: SimpleNamespace(cc=cc, text="", version="", find=print)
                  for name, (cc, _) in each_commit.CONFIGS.items()}
     monkeypatch.setattr(each_commit, "Compiler", lambda name, _: compilers[name])
     monkeypatch.setattr(each_commit, "changed_commits", lambda *_: ["one"])
     assert [one[:2] for one in each_commit.plan(SERIES, None)] == [
-        ("one", "on-gcc"), ("one", "off-gcc"), ("two", "on-gcc"), ("two", "off-gcc"),
-        ("two", "on-clang"), ("two", "off-clang"), ("two", "doc"),
-        ("two", "html")]
+        ("one", "on-gcc"), ("one", "off-gcc"), ("one", "on-clang"), ("one", "off-clang"),
+        ("two", "on-gcc"), ("two", "off-gcc"), ("two", "on-clang"), ("two", "off-clang"),
+        ("two", "doc"), ("two", "html")]
     assert [one[:2] for one in each_commit.plan(SERIES, ["html"])] == [("two", "html")]
     assert [one[:2] for one in each_commit.plan(SERIES, None, "since")] == [
         ("one", "on-gcc"), ("one", "off-gcc")]
+    monkeypatch.setattr(each_commit, "changed_commits", lambda *_: ["two"])
+    assert ("two", "on-clang") in [one[:2] for one in each_commit.plan(SERIES, None, "since")]
 
 
 LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.c\n4-four.patch\n"
