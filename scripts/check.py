@@ -94,7 +94,7 @@ def narrow(chosen, changed):
 def unit_tests(changed):
     return [path for path in touches.files()
             if Path(path).match("tests/test_*.py") and any(
-                name in touches.Touches([path], groups.READ.get(path, ""))
+                name in touches.Touches([path], groups.read_by(path))
                 for name in changed)]
 
 

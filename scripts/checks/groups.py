@@ -2,11 +2,12 @@
 """The groups of tests of make check and make quick.
 
 seconds: on two CPUs, about; needs: the last preparation; touches: what it reads
-besides what its programs name (touches.py); command: what speaks TAP, but for
+besides what its programs import (touches.py); command: what speaks TAP, but for
 git-am. Two run at a time, in this order: what fails quickly first, what takes
 long before what can fill the time that is left.
 """
 import collections
+import fnmatch
 import sys
 
 from scripts import kernel
@@ -35,10 +36,12 @@ SOON = 2
 # What makes the kernel; all but the controller, for what never sets "adaptive":
 # its headers are in the hooks of all modes.
 KERNEL = ("block lib patches/KVER/*.patch patches/KVER/series "
-          "lab/qemu/*.config ")
-HOOKS = KERNEL + "!block/blk-plug-adaptive.c !block/tests !lib/tests "
+          "lab/qemu/*.config scripts/*.sh ")
+HOOKS = KERNEL + ("!block/blk-plug-adaptive.c !block/tests !lib/tests "
+                  "block/tests/*.kunitconfig ")
 GUEST = "lab/qemu lab/load tools/testing/selftests/block-plug/plug_load.c "
 SUITE = "tools/testing/selftests/block-plug "
+BENCH = "lab/bench/*_guest* lab/bench/*.sh lab/bench/*.ini lab/bench/*.c "
 MAILS = KERNEL + SUITE + "Documentation MAINTAINERS patches/KVER "
 PLAIN = "git-am", "compile"
 
@@ -65,7 +68,7 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("selftests", 420, "kernel", KERNEL + GUEST + SUITE,
      "those that need NVMe or several CPUs, in a guest",
      module("scripts.selftest", "--not-uml")),
-    ("native", 60, "kernel", KERNEL + GUEST + "lab/native",
+    ("native", 60, "kernel", KERNEL + GUEST + BENCH + "lab/native",
      "is SUITE=native of make bench right?",
      module("lab.native.native", "--tap")),
     ("torture", 150, "kernel", KERNEL + GUEST + SUITE + "lab/torture",
@@ -73,14 +76,14 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("audit", 150, "kernel", HOOKS + GUEST + SUITE,
      "what reproduces a defect fails on the unpatched kernel",
      module("scripts.audit", "--brief")),
-    ("laboratory", 180, "kernel", KERNEL + GUEST + "lab/ssd_model tools/block",
+    ("laboratory", 180, "kernel", KERNEL + GUEST + BENCH + "lab/ssd_model tools/block",
      "the model SSD, and plugbench, in guests",
      module("scripts.checks.laboratory", *(f"--only={name}" for name in (
          "model, exact time", "model, unpatched", "plugbench")))),
-    ("roll-out", 150, "kernel", KERNEL + GUEST + "tools/block/plug[rst]*",
+    ("roll-out", 150, "kernel", KERNEL + GUEST + "scripts/checks/*.sh tools/block/plug[rst]*",
      "plugroll's guard, under a live load",
      module("scripts.checks.laboratory", "--only=plugroll")),
-    ("loads", 60, "kernel", KERNEL + GUEST, "some software that others wrote",
+    ("loads", 60, "kernel", KERNEL + GUEST + BENCH, "some software that others wrote",
      module("lab.bench.loads", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST + SUITE,
      "does anybody wait for tags more often?",
@@ -150,13 +153,23 @@ QUICK = {
         touches="patches/KVER/*.patch patches/KVER/series"),
 }
 
-# Tests that read what they do not name.
+# {tests: what they read besides what they import}
 READ = {
-    "lab/tests/test_sim.py": "block/blk-plug-adaptive.[ch] lab/sim/plugsim lab/ssd_model/media*",
+    "lab/tests/*": "lab",
+    "lab/tests/test_sim.py": "block/blk-plug-adaptive.[ch]",
+    "lab/tests/test_documents.py": "Documentation/block patches/*.json",
+    "scripts/tests/*": "scripts",
     "scripts/tests/test_paths.py": ".",
-    "scripts/tests/test_selftest_libraries.py": SUITE + "patches",
+    "scripts/tests/test_selftest*": SUITE + "patches",
+    "scripts/tests/test_packages.py": "tools/block",
     "tools/block/tests/test_install.py": "tools/block",
+    "tools/block/tests/test_p*[rt]*e*.py": "tools/block/plugroll tools/block/plugtrace-perf "
+                                           "tools/block/packaging",
 }
+
+
+def read_by(test):
+    return " ".join(words for tests, words in READ.items() if fnmatch.fnmatchcase(test, tests))
 
 
 def preparation(group):

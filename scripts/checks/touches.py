@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a test reads of this repository, and what of that has changed.
 
-Modules are found by the imports of its programs, guests' scripts and their like
-by the names that these have for them. What no program names is left for the
-table of groups to say, in words such as "block" (a file, or all below it),
-"patches/7.3/*.patch" and "!block/tests" (not that, whatever stands before).
+Modules are found by the imports of its programs. The rest is for the table of groups
+to say, in words such as "block" (a file, or all below it), "patches/7.3/*.patch" and
+"!block/tests" (not that, whatever stands before).
 """
 import ast
-import collections
 import fnmatch
 import functools
 import hashlib
@@ -21,8 +19,9 @@ from pathlib import Path
 from scripts import common, kernel
 
 ROOT = Path(kernel.ROOT)
-# A variable of the environment, as Python and the shell ask for it.
-VARIABLE = re.compile(r"(?:environ(?:\.get\(|\[)\"|\$\{)([A-Z]\w+)(?=\"|:?[-=+])")
+# Of the environment: what programs ask for that make does not pass as an argument.
+VARIABLES = ("ACCEL", "ARCH", "BLKTESTS", "DEBIAN_MIRROR", "FROM", "KSRC", "PATH", "PYTHON",
+             "SETUP", "XDG_CACHE_HOME")
 
 
 def git(*args, top=None):
@@ -45,31 +44,7 @@ def changed(since):
                    *git("ls-files", "--others", "--exclude-standard")})
 
 
-# --- what a file names ---------------------------------------------------------
-
-# A word that can name a file: one with a suffix or so, or with its folder.
-WORD = re.compile(r"[\w.+/-]+")
-TELLING = re.compile(r"\w[._-]\w")
-
-
-@functools.cache
-def owners():
-    """{last part: paths}"""
-    found = collections.defaultdict(list)
-    for path in files():
-        found[os.path.basename(path)].append(path)
-    return found
-
-
-def with_name(word):
-    """The file that a word names, by its path's end, if it is only one."""
-    name = os.path.basename(word)
-    paths = [path for path in owners().get(name, [])
-             if TELLING.search(name) or "/" in word.strip("/")]
-    if len(paths) > 1:
-        paths = [path for path in paths if ("/" + path).endswith("/" + word)]
-    return paths if len(paths) == 1 else []
-
+# --- what a program imports ------------------------------------------------------
 
 def modules(name, where):
     """Files of a module, as one in a directory imports it, and of what it lies in."""
@@ -82,56 +57,31 @@ def modules(name, where):
                         if one.is_file())
 
 
-def named_in_python(text, where):
-    """By imports, and in strings."""
-    tree = ast.parse(text)
-    said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+@functools.cache
+def imported(path):
+    where, found = os.path.dirname(path), []
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             level, module = getattr(node, "level", 0), getattr(node, "module", None)
             package = where.split("/")[:1 - level or None] if level else []
             for alias in node.names:
-                yield from modules(".".join(filter(None, [*package, module, alias.name])), where)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) \
-                and node not in said:
-            for word in WORD.findall(node.value):
-                yield from with_name(word)
-                if re.match(r"(lab|scripts)\.\w", word):
-                    yield from modules(word, where)
+                found += modules(".".join(filter(None, [*package, module, alias.name])), where)
+    return found
 
 
-def named_in_shell(text):
-    for word in WORD.findall(re.sub(r"^\s*#.*", "", text, flags=re.M)):
-        yield from with_name(word)
-
-
-@functools.cache
-def text_of(path):
-    """A program's; nothing of what is none."""
-    if os.path.splitext(path)[1] not in ("", ".py", ".sh"):
-        return ""
-    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
-
-
-@functools.cache
-def named(path):
-    text = text_of(path)
-    if path.endswith(".py") or re.match(r"#!.*python", text):
-        return set(named_in_python(text, os.path.dirname(path)))
-    if path.endswith(".sh") or re.match(r"#!/bin/sh", text):
-        return set(named_in_shell(text))
-    return set()
+def is_python(path):
+    return path.endswith(".py") or "." not in os.path.basename(path) and re.match(
+        "#!.*python", (ROOT / path).read_text(encoding="utf-8", errors="replace"))
 
 
 def closure(programs):
-    """Modules and files, with all that these name in turn."""
-    found, left = set(), [path for name in programs
-                          for path in [name, *modules(name, "")]]
+    """Modules and files, with all that these import in turn."""
+    found, left = set(), [path for name in programs for path in [name, *modules(name, "")]]
     while left:
         path = left.pop()
         if path not in found and path in files():
             found.add(path)
-            left += named(path)
+            left += imported(path) if is_python(path) else []
     return found
 
 
@@ -162,13 +112,11 @@ class Touches:
         return [path for path in files() if path in self]
 
     def key(self, *more):
-        """Names all that a result depends on: these files, the variables that
-        the programs read, the packages of this machine, and what is given."""
+        """Names all that a result depends on: these files, variables, the packages of
+        this machine, and what is given."""
         sums = {path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
                 for path in self.files()}
-        variables = {name: os.environ.get(name) for path in self.programs
-                     for name in VARIABLE.findall(text_of(path))}
-        return common.digest(sums, variables, machine(), more)
+        return common.digest(sums, list(map(os.environ.get, VARIABLES)), machine(), more)
 
 
 @functools.cache
@@ -181,5 +129,4 @@ def machine():
     except (OSError, subprocess.CalledProcessError):
         return None
     return [hashlib.sha256(packages).hexdigest(), sys.version,
-            platform.release(), os.environ.get("PATH"),
-            os.access("/dev/kvm", os.W_OK), os.cpu_count()]
+            platform.release(), os.access("/dev/kvm", os.W_OK), os.cpu_count()]

@@ -12,15 +12,12 @@ from scripts.checks import groups, tap, touches
 
 FILES = {
     "room/code.c": "int a;\n", "room/other.c": "int b;\n",
-    "lib/prog.py": "from lib import used\nimport lib.inside\nNAME = 'guest.sh'\n",
+    "lib/prog.py": "from lib import used\nimport lib.inside\n",
     "lib/__init__.py": "", "lib/used.py": "import os\n",
     "lib/inside/__init__.py": "from . import deep\n",
     "lib/inside/deep.py": "from ..above import x\n",
     "lib/above.py": "",
-    "lib/unused.py": "'''See guest.sh'''\nos.environ.get(\"SPEED\")\nx = 'slow.sh'\n",
-    "lib/slow.sh": "#!/bin/sh\necho ${HASTE:-1}\n",
-    "lib/guest.sh": "#!/bin/sh\n# not odd_one.awk\nawk -f \"$0/waits_for.awk\"\n",
-    "lib/waits_for.awk": "", "lib/odd_one.awk": "", "readme": "",
+    "lib/unused.py": "", "lib/odd_one.awk": "", "readme": "",
 }
 
 
@@ -185,8 +182,8 @@ def test_since(run, repo):
     for path, runs in {
             "room/code.c": {"room"}, "room/other.c": set(), "room/new.c": {"room"},
             "readme": set(), "lib/unused.py": set(), "lib/odd_one.awk": set(),
-            **dict.fromkeys(("lib/used.py", "lib/inside/deep.py", "lib/above.py", "lib/prog.py",
-                             "lib/guest.sh", "lib/waits_for.awk"), {"program"})}.items():
+            **dict.fromkeys(("lib/used.py", "lib/inside/deep.py", "lib/above.py", "lib/prog.py"),
+                            {"program"})}.items():
         before = FILES.get(path, "")
         repo.write(path, before + "\n")
         _, lines = run("--since", "HEAD", **ROWS)
@@ -288,9 +285,8 @@ def test_cached(run, repo, monkeypatch):
         changed(path)
     (repo.top / "room/new.c").unlink()
     changed("a file less")
-    for name in "SPEED", "HASTE":
-        monkeypatch.setenv(name, "9")
-        changed(name)
+    monkeypatch.setenv("ACCEL", "9")
+    changed("a variable")
     monkeypatch.setattr(touches, "machine", lambda: "another compiler")
     changed("the machine")
     other = ROW["a"]._replace(command=[*ROW["a"].command, "more"])
