@@ -39,7 +39,7 @@ $(error ARCH=$(ARCH): accepted: x86_64, arm64)
 endif
 
 .PHONY: help setup run kernel shell bench nano sim audit tags figures quick \
-	check kunit selftest torture roll-test lint each-commit matrix tree refresh \
+	check kunit selftest torture roll-test lint each-commit tree refresh \
 	series branch blktests deb rpm deb-test debian-patches stick \
 	stick-test clean
 
@@ -177,14 +177,11 @@ roll-test: setup tree
 lint: setup series
 	@python3 -m scripts.lint
 
-#:   each-commit  each compiles, on and off, gcc and clang
-#:   matrix    the last commit compiles in other configurations
-#:               ARGS="a b"    both: see ARGS=--help
+#:   each-commit  each compiles, on and off, gcc and clang, and the last one in
+#:             other configurations
+#:               ARGS="a b"    see ARGS=--help
 each-commit: setup tree
 	@python3 -m scripts.each_commit $(ARGS)
-
-matrix: setup tree
-	@python3 -m scripts.matrix $(ARGS)
 
 #:
 #: The series

@@ -8,13 +8,18 @@ on-gcc, off-gcc
     symbol that nothing defines
 on-clang, off-clang
     the same, at the last commit of each section
+modules, i386, ...
+    the same at the last commit, in configurations that nothing else here builds;
+    PREEMPT_NONE is only for architectures that cannot preempt at all: hexagon, which
+    clang knows, has 32 bits, and no PCI, thus no NVMe
 doc, html
     at the last commit: kernel-doc says no more than of the base, and the pages are
     made without a warning
 
 What has passed is remembered by its sources. --since: only commits that changed, as
 a section's mails, another place or a file of theirs show; clang for the last of all,
-and no doc and html. checkpatch, sparse and W=1 are for make lint, linking for make kernel.
+and nothing else of the last commit. checkpatch, sparse and W=1 are for make lint,
+linking for make kernel.
 """
 import argparse
 import collections
@@ -23,6 +28,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from scripts.checks import c_style, tap, touches
@@ -30,21 +36,12 @@ from scripts import common
 from scripts import kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import (Config, DIRECTORIES, Series, TESTS, WIDER, alone, fragment,
-                                    kconfigs, own_objects, told)
+from scripts.kbuild.configs import CONFIGS, Config, DIRECTORIES, EACH, ENDS, LAST, Series
 from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
 OUT = Path(kernel.BUILD, "each-commit")
 PROVEN = OUT / "proven.json"
-
-# name: (compiler, are the options on)
-CONFIGS = {
-    "on-gcc": ("gcc", True),
-    "off-gcc": ("gcc", False),
-    "on-clang": ("clang-19", True),
-    "off-clang": ("clang-19", False),
-}
 
 # Who may name what the directories with hooks use. All of the tree takes a minute.
 NEAR = ("include", "arch/x86/include", "kernel/sched", *DIRECTORIES)
@@ -55,30 +52,18 @@ UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")
 
 # --- compilers ----------------------------------------------------------------
 
-class Compiler(Config):
-
-    def __init__(self, name, series):
-        cc, self.on = CONFIGS[name]
-        self.series = series
-        # KUnit as a module could not test what is static
-        self.options = dict.fromkeys([*TESTS, *series.options()],
-                                     "y" if self.on else "n")
-        super().__init__(f"each-commit: {name}", TREE, f"o-{name}",
-                         fragment({**WIDER, **self.options}), own_objects(series.files), cc)
-        self.kconfigs = kconfigs(series.files)
-
-    def find(self, sha):
-        """What is wrong with a commit."""
-        kernel.ensure_checkout(TREE, sha)
-        self.configure(self.kconfigs, self.options)
-        text, code = self.make("-k", "KCFLAGS=-Werror", *self.targets(self.on))
-        if code:
-            return list(map(": ".join, c_style.findings(text))) or [text[-2000:]]
-        undefined = self.symbols()[0]
-        # what the series does not mention is as it was at the base
-        ours = re.findall(r"\w+", git("diff", "-U0", self.series.base, sha))
-        return [f"{undefined[name]}: nothing defines {name}"
-                for name in nowhere(sorted(undefined.keys() & ours), self.series.files)]
+def compile_one(config, sha):
+    """What is wrong with a commit."""
+    kernel.ensure_checkout(TREE, sha)
+    config.configure()
+    text, code = config.make("-k", "KCFLAGS=-Werror", *config.targets())
+    if code:
+        return list(map(": ".join, c_style.findings(text))) or [text[-2000:]]
+    undefined = config.undefined()
+    # what the series does not mention is as it was at the base
+    ours = re.findall(r"\w+", git("diff", "-U0", config.series.base, sha))
+    return [f"{undefined[name]}: nothing defines {name}"
+            for name in nowhere(sorted(undefined.keys() & ours), config.series.files)]
 
 
 def nowhere(symbols, ours):
@@ -168,12 +153,13 @@ def changed_commits(series, since):
 
 def plan(series, wanted, since=""):
     """[(commit, check, what its result depends on, what finds)], in order."""
-    compilers = {name: Compiler(name, series) for name in CONFIGS}
+    configs = {name: Config(name, TREE, series) for name in CONFIGS}
     ends = {series.tip} if since else series.ends
+    where = {EACH: series.commits, ENDS: ends, LAST: [] if since else [series.tip]}
     found = [(sha, name, key(series, sha, name, one.text, one.version),
-              functools.partial(one.find, sha))
-             for sha in series.commits for name, one in compilers.items()
-             if one.cc == "gcc" or sha in ends]
+              functools.partial(compile_one, one, sha))
+             for sha in series.commits for name, one in configs.items()
+             if sha in where[one.kind.where]]
     if since:
         asked = changed_commits(series, since)
         found = [one for one in found if one[0] in asked]
@@ -189,6 +175,17 @@ def key(series, sha, check, *more):
     return common.digest(check, series.base, [
         row for row in git("ls-tree", sha).splitlines()
         if row.split("\t")[1] not in skipped], more)
+
+
+def told(report, check, what, find):
+    """A result: whether a check finds nothing. What it breaks off with is a finding."""
+    start = time.monotonic()
+    try:
+        found = find()
+    except kernel.BuildError as error:
+        found = [str(error)]
+    return report.check(not found, f"{check}, {time.monotonic() - start:.0f} s: {what}",
+                        "\n".join(found))
 
 
 def run(series, checks, fresh):
@@ -222,7 +219,8 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     with common.program("each-commit", kernel.BuildError,
                         advice="; run it again to go on"), \
-            alone("each-commit"):
+            common.locked(f"{kernel.BUILD}/.lock-each-commit",
+                          kernel.BuildError("another each-commit is running")):
         series = Series("series")
         run(series, plan(series, args.check, args.since), args.fresh)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is asked of C that is mailed, wherever it lies: lint.py asks it of the
-tip, each_commit.py of all commits, matrix.py of every configuration.
+tip, each_commit.py of all commits.
 """
 import collections
 import os

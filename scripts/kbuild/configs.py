@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A configuration that is only compiled, in an output directory of its own:
-what each_commit.py builds at every commit, and matrix.py at the last.
-"""
+"""The configurations that each_commit.py compiles, and what it compiles of a series."""
+import collections
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 from scripts import common, kernel
@@ -22,22 +20,39 @@ WIDER = dict.fromkeys(["CGROUPS", "BLK_CGROUP", "BLK_WBT", "BLK_DEV_INTEGRITY"],
 # tinyconfig switches off the menu with the tests of lib/.
 TESTS = {"KUNIT": "y", "RUNTIME_TESTING_MENU": "y"}
 
+CLANG = "clang-19"
+# What ARCH=hexagon takes from the host, of which nothing here depends on it.
+HEXAGON = ("ARCH=hexagon", "LD=ld", "AR=ar", "NM=nm", "OBJCOPY=objcopy")
 
-def alone(name):
-    """Two runs would pull the tree from under each other's feet."""
-    return common.locked(f"{kernel.BUILD}/.lock-{name}",
-                         kernel.BuildError(f"another {name} is running"))
+NO_TRACING = {"FTRACE": "n", "FUNCTION_TRACER": "n", "FUNCTION_PROFILER": "n",
+              "DYNAMIC_FTRACE": "n", "BLK_DEV_IO_TRACE": "n", "TRACEPOINTS": "n"}
+NO_DEBUG_FS = {"DEBUG_FS": "n", "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n",
+               "BLK_DEV_IO_TRACE": "n"}
 
+# Where: at each commit, the last ones of sections, the last of all
+EACH, ENDS, LAST = range(3)
+Kind = collections.namedtuple("Kind", "where options compiler args", defaults=("gcc", ()))
+OFF = {"BLK_PLUG_POLICY": "n", "BLK_PLUG_STAT": "n", **WIDER}
 
-def told(report, check, what, find):
-    """A result: whether a check finds nothing. What it breaks off with is a finding."""
-    start = time.monotonic()
-    try:
-        found = find()
-    except kernel.BuildError as error:
-        found = [str(error)]
-    return report.check(not found, f"{check}, {time.monotonic() - start:.0f} s: {what}",
-                        "\n".join(found))
+CONFIGS = {
+    "on-gcc": Kind(EACH, {**TESTS, **WIDER}),
+    "off-gcc": Kind(EACH, OFF),
+    "on-clang": Kind(ENDS, {**TESTS, **WIDER}, CLANG),
+    "off-clang": Kind(ENDS, OFF, CLANG),
+    "modules": Kind(LAST, {**TESTS, "KUNIT": "m"}),
+    "i386": Kind(LAST, {**TESTS, "64BIT": "n"}, args=["ARCH=i386"]),
+    "no-blk-debugfs": Kind(LAST, {"BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n"}),
+    "no-debugfs": Kind(LAST, {**NO_TRACING, **NO_DEBUG_FS}),
+    "up": Kind(LAST, {**TESTS, "SMP": "n"}),
+    "preempt-full": Kind(LAST, {"PREEMPT": "y", "PREEMPT_DYNAMIC": "n"}),
+    "preempt-lazy": Kind(LAST, {"PREEMPT_LAZY": "y", "PREEMPT_DYNAMIC": "n"}),
+    "hexagon": Kind(LAST, {"PREEMPT_NONE": "y", "BLK_DEV_NVME": "n", "64BIT": "n"}, CLANG,
+                    HEXAGON),
+    "no-iosched": Kind(LAST, {"MQ_IOSCHED_DEADLINE": "n", "MQ_IOSCHED_KYBER": "n"}),
+    "no-nvme": Kind(LAST, {"BLK_DEV_NVME": "n"}),
+    "no-tracing": Kind(LAST, NO_TRACING),
+    "no-modules": Kind(LAST, {**TESTS, "MODULES": "n"}),
+}
 
 
 class Series:
@@ -86,35 +101,33 @@ def own_objects(changed):
 
 
 class Config:
-    """kernel.config and a fragment, built by one compiler in tree/out.
+    """kernel.config and options of a row of CONFIGS, built in a directory of its own in
+    the tree."""
 
-    what: how messages name it; text: the fragment; objects: what to build
-    besides DIRECTORIES and OBJECTS; args: for make.
-    """
-
-    def __init__(self, what, tree, out, text, objects, cc="gcc", args=()):
-        self.what = what
-        self.tree = Path(tree)
-        self.out = out
-        self.path = self.tree / out
-        self.cc = cc
-        self.args = list(args)
-        self.others = OBJECTS + objects
-        self.version = kernel.run([cc, "--version"], cc)[0]
-        self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + text
+    def __init__(self, name, tree, series):
+        self.kind, self.series = CONFIGS[name], series
+        self.what, self.tree, self.out = f"each-commit: {name}", Path(tree), f"o-{name}"
+        self.path = self.tree / self.out
+        self.others = OBJECTS + own_objects(series.files)
+        self.kconfigs = kconfigs(series.files)
+        self.version = kernel.run([self.kind.compiler, "--version"], self.kind.compiler)[0]
+        self.tests = "KUNIT" in self.kind.options
+        self.options = {**{option: "y" for option in series.options()
+                           if self.tests or not option.endswith("_KUNIT_TEST")},
+                        "KUNIT": "n", **self.kind.options}
+        self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + fragment(self.options)
 
     def command(self, *args):
-        return kernel.make_command(str(self.tree), self.out, *self.args, *args, compiler=self.cc)
+        return kernel.make_command(str(self.tree), self.out, *self.kind.args, *args,
+                                   compiler=self.kind.compiler)
 
     def make(self, *args):
         return kernel.run(self.command(*args), self.what)
 
-    def configure(self, kconfigs, wanted):
-        """Take the options, if the text or the files named kconfigs changed.
-
-        Whatever the tree does not have is dropped, but for wanted.
-        """
-        texts = [(self.tree / name).read_text(encoding="utf-8") for name in kconfigs
+    def configure(self):
+        """Take the options, if they or Kconfig files of the series changed; without
+        those of the series that the tree does not have yet."""
+        texts = [(self.tree / name).read_text(encoding="utf-8") for name in self.kconfigs
                  if (self.tree / name).exists()]
         key = common.digest(self.text, self.version, texts)
         stamp = self.path / ".configs"
@@ -123,10 +136,11 @@ class Config:
         self.merge()
         kernel.quiet(self.command("olddefconfig"), "olddefconfig")
         have = set(re.findall(r"^config (\w+)$", "\n".join(texts), re.M))
+        ours = self.series.options()
         # nothing is compiled that was not asked for
         kernel.check_config(self.path / ".config", {
-            f"CONFIG_{name}": value for name, value in wanted.items()
-            if name in have or not texts}, [])
+            f"CONFIG_{name}": value for name, value in self.options.items()
+            if name in have or name not in ours}, [])
         stamp.write_text(key, encoding="ascii")
 
     def merge(self):
@@ -141,10 +155,10 @@ class Config:
             config.replace(merged)
         shutil.copyfile(merged, config)
 
-    def targets(self, tests):
+    def targets(self):
         """What there is to build in the tree as it is."""
         return [name for name in DIRECTORIES if (self.tree / name).exists()] + [
-            name for name in self.others if (tests or "/tests/" not in name)
+            name for name in self.others if (self.tests or "/tests/" not in name)
             and (self.tree / f"{name[:-1]}c").exists()]
 
     def built(self):
@@ -157,12 +171,8 @@ class Config:
             (self.tree / path.relative_to(self.path)).with_suffix(suffix).exists()
             for suffix in (".c", ".S"))]
 
-    def wipe(self):
-        for path in self.built():
-            path.unlink()
-
-    def symbols(self):
-        """({undefined symbol: object}, {defined symbols}) of what was built."""
+    def undefined(self):
+        """{undefined symbol: object} of what was built"""
         return parse_nm(subprocess.run(
             ["nm", "-o", *self.built()], text=True, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -170,8 +180,7 @@ class Config:
 
 
 def parse_nm(text, top):
-    """({symbol that none defines: object below top}, {symbols defined}) of
-    what nm -o says of some objects."""
+    """{symbol that none defines: object below top} of what nm -o says of some objects."""
     wants, defined = {}, set()
     for line in text.splitlines():
         where, _, rest = line.partition(":")
@@ -180,4 +189,4 @@ def parse_nm(text, top):
             wants[name] = str(Path(where).relative_to(top))
         else:
             defined.add(name)
-    return {name: where for name, where in wants.items() if name not in defined}, defined
+    return {name: where for name, where in wants.items() if name not in defined}

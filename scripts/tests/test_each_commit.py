@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What each_commit.py and matrix.py conclude from what tools print."""
+"""What each_commit.py concludes from what tools print."""
 import functools
 import time
 from types import SimpleNamespace
 
 import pytest
 
-from scripts import common, each_commit, kernel, matrix
+from scripts import common, each_commit, kernel
 from scripts.checks import c_style, touches
 from scripts.kbuild import configs
 from scripts.tests.test_check import Repository
@@ -68,7 +68,7 @@ def test_what_configurations_are_made_of():
     assert configs.parse_nm(
         "/o/a.o:0000000000000000 T here\n/o/a.o:         U there\n"
         "/o/a.o:         U nowhere\n/o/b.o:0000000000000010 t there\n",
-        "/o") == ({"nowhere": "a.o"}, {"here", "there"})
+        "/o") == {"nowhere": "a.o"}
     assert configs.own_options(
         ["block/Kconfig.plug", "tools/x/Kconfig", "block/x.c"],
         {"block/Kconfig.plug": "+config A\n config B\n-config C\n+\tconfig D\n"}.get) == ["A"]
@@ -140,16 +140,16 @@ def test_key(rows):
 
 
 def test_plan(monkeypatch):
-    """gcc builds each commit, clang the last of a section; of a change, what
-    changed, clang the last of all, and nothing of the last commit alone."""
-    compilers = {name: SimpleNamespace(cc=cc, text="", version="", find=print)
-                 for name, (cc, _) in each_commit.CONFIGS.items()}
-    monkeypatch.setattr(each_commit, "Compiler", lambda name, _: compilers[name])
+    """gcc builds each commit, clang the last of a section, the other configurations the
+    last of all; of a change, what changed, clang the last of all, and nothing else of it."""
+    monkeypatch.setattr(each_commit, "Config", lambda name, *_: SimpleNamespace(
+        kind=each_commit.CONFIGS[name], text="", version=""))
     monkeypatch.setattr(each_commit, "changed_commits", lambda *_: ["one"])
-    assert [one[:2] for one in each_commit.plan(SERIES, None)] == [
-        ("one", "on-gcc"), ("one", "off-gcc"), ("one", "on-clang"), ("one", "off-clang"),
-        ("two", "on-gcc"), ("two", "off-gcc"), ("two", "on-clang"), ("two", "off-clang"),
-        ("two", "doc"), ("two", "html")]
+    each = [(sha, f"{state}-{cc}") for sha in ("one", "two") for cc in ("gcc", "clang")
+            for state in ("on", "off")]
+    last = [("two", name) for name in (*list(each_commit.CONFIGS)[4:], "doc", "html")]
+    assert [one[:2] for one in each_commit.plan(SERIES, None)] == each + last
+    assert ("two", "i386") in last
     assert [one[:2] for one in each_commit.plan(SERIES, ["html"])] == [("two", "html")]
     assert [one[:2] for one in each_commit.plan(SERIES, None, "since")] == [
         ("one", "on-gcc"), ("one", "off-gcc")]
@@ -197,23 +197,3 @@ def test_doc(monkeypatch):
     monkeypatch.setattr(kernel, "ensure_checkout", lambda tree, sha: sha)
     monkeypatch.setattr(c_style, "kernel_doc", lambda _, names, __: said[" ".join(names)])
     assert each_commit.doc(SERIES) == ["a.c x", "a.c y"]
-
-
-# --- matrix.py --------------------------------------------------------------------
-
-def test_unknown_name(capsys):
-    """Refused, and all names told."""
-    with pytest.raises(SystemExit):
-        matrix.parse(["offf"])
-    assert "no configuration 'offf'; there are: on off" in capsys.readouterr().err
-
-
-def test_missing():
-    """What another configuration defines must not be missing here."""
-    rows = [matrix.Row(name, None) for name in ("on", "off", "preempt-none")]
-    for row in rows:
-        row.undefined = {"ours": "block/a.o", "memcpy": "block/a.o"}
-    assert rows[1].missing(rows) == []
-    rows[0].defined = {"ours"}
-    assert rows[1].missing(rows) == ["block/a.o: nothing defines ours"]
-    assert rows[2].missing(rows) == []
