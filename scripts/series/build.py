@@ -91,7 +91,9 @@ class Builder:
     def apply_hooks(self, parent, entry):
         try:
             # verbose: its complaint shows what it looked for
-            self.git("apply", "--cached", "--verbose", "--whitespace=nowarn", stdin=entry.diff)
+            # what is shared was written for another kernel's surroundings
+            self.git("apply", "--cached", "--verbose", "--whitespace=nowarn",
+                     *["-C2"] * bool(entry.shared), stdin=entry.diff)
         except GitError as error:
             raise DoesNotApply(self.reject_text(parent, entry, str(error))) from None
 

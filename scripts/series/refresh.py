@@ -110,6 +110,7 @@ def is_shared(builder, entry, parent, commit):
         return False
     same = Entry(entry.section, other.name, files=entry.files)
     load_mail(same, other.parent)
+    same.shared = f"{env.FIRST}/{other.name}"
     try:
         return same.message == entry.message and builder.apply(parent, same) == commit
     except Failure:
