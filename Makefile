@@ -14,8 +14,8 @@ KVERS := $(patsubst patches/%/source,%,$(wildcard patches/*/source))
 ifeq ($(filter $(KVER),$(KVERS)),)
 $(error KVER=$(KVER): no series is for that; accepted: $(KVERS))
 endif
-ifeq ($(filter lean cloud,$(or $(FLAVOUR),lean))$(wildcard $(FLAVOUR)),)
-$(error FLAVOUR=$(FLAVOUR): accepted: lean, cloud, a configuration file)
+ifeq ($(filter lean,$(or $(FLAVOUR),lean))$(wildcard $(FLAVOUR)),)
+$(error FLAVOUR=$(FLAVOUR): accepted: lean, a configuration file)
 endif
 
 SUITE_DIR := tools/testing/selftests/block-plug
@@ -171,7 +171,7 @@ torture: setup tree
 
 #:   roll-test  plugroll in a guest: its guard trips under a live load
 roll-test: setup tree
-	@python3 -m scripts.checks.laboratory --only=plugroll
+	@python3 -m lab.tests.laboratory --only=plugroll
 
 #:   lint      checkpatch, shellcheck, sparse, W=1
 lint: setup series
@@ -197,12 +197,10 @@ refresh:
 	@python3 -m scripts.series refresh
 
 #:   series    mails for git am, in build/series-7.3/
-#:               ONTO=dir      another kernel tree on which it tries them
 #:               FROM="N <m>"  their author
 series: tree
 	@python3 -m scripts.series export
 	@python3 -m scripts.series verify
-	@$(if $(ONTO),python3 -m scripts.series onto '$(ONTO)')
 
 #:   branch    "tree", and the tags that it has, one per section
 branch: tree
@@ -221,8 +219,8 @@ blktests: $(if $(BLKTESTS),kernel)
 #: Packages
 #:   deb       of kernel and tools, in build/deb/
 #:   rpm       the same for RPM, in build/rpm/; not tried on such a system
-#:               FLAVOUR=name  these, and deb-test: lean (default), cloud, or
-#:                             a file
+#:               FLAVOUR=file  these, and deb-test: of another configuration
+#:                             than "lean", the default
 deb rpm: setup tree
 	@python3 -m scripts.packages $@ --flavour '$(or $(FLAVOUR),lean)'
 

@@ -7,8 +7,7 @@
 #   series     lines for the end of debian/patches/series
 #   config     lines for the end of debian/config/config
 #
-# debian/bin/test-patches takes the patches as its arguments; "make series
-# ONTO=<dir>" tries them on an unpacked source package.
+# debian/bin/test-patches takes the patches as its arguments.
 set -eu
 
 tree=$1 out=$2 place=features/all/plug-policy

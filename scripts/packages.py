@@ -7,11 +7,9 @@ tools/block/Makefile that of the tools. They go to build/deb or build/rpm;
 objects lie below, a directory per flavour.
 """
 import argparse
-import lzma
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from scripts import common, kernel
@@ -24,9 +22,6 @@ PACKAGING = f"{TOOLS}/packaging"
 POLICY = f"{PACKAGING}/policy.config"
 LEAN = [f"{PACKAGING}/lean.config", f"{PACKAGING}/lean-{arch.DEBIAN}.config"]
 BUILDING = f"{PACKAGING}/build.config"
-FLAVOURS = ["lean", "cloud"]
-# Debian's for clouds, where source.sh puts it
-CLOUD = f"{kernel.CACHE}/{BASE}-config.{arch.DEBIAN}_none_cloud-{arch.DEBIAN}.xz"
 
 DEB_OPTIONS = ["KDEB_CHANGELOG_DIST=unstable", "DEBFULLNAME=plug_policy series",
                "DEBEMAIL=plug-policy@example.invalid", "DEB_BUILD_OPTIONS=terse"]
@@ -65,19 +60,12 @@ def revision():
         return "1"
 
 
-def cloud_config(path):
-    source = ["sh", f"{kernel.ROOT}/scripts/source.sh", "--config", arch.DEBIAN]
-    if subprocess.run(source, check=False).returncode:
-        raise kernel.BuildError("Debian's configuration for clouds cannot be had, see above")
-    path.write_bytes(lzma.decompress(Path(CLOUD).read_bytes()))
-
-
 class Flavour:
     def __init__(self, name, form):
-        self.config = None if name in FLAVOURS else os.path.abspath(name)
+        self.config = None if name == "lean" else os.path.abspath(name)
         if self.config and not os.path.isfile(self.config):
-            raise kernel.BuildError(f"no flavour '{name}': accepted are "
-                                    f"{' and '.join(FLAVOURS)}, or a configuration file")
+            raise kernel.BuildError(f"no flavour '{name}': accepted are lean, or a configuration "
+                                    "file")
         # what a kernel's release and a package's name may have
         self.name = re.sub(r"[^a-z0-9.+]+", "-", os.path.basename(name).lower()).strip("-.")
         self.form = form
@@ -102,8 +90,6 @@ class Flavour:
         start, fragments = None, [POLICY]
         if self.config:
             shutil.copyfile(self.config, self.out / ".config")
-        elif self.name == "cloud":
-            cloud_config(self.out / ".config")
         else:
             start, fragments = "tinyconfig", [kernel.CONFIG, *LEAN, POLICY]
         path = kernel.merge_config(self.make, kernel.TREE, self.out, [*fragments, BUILDING], start)
@@ -144,8 +130,8 @@ class Flavour:
             return self.build()
 
 
-FLAVOUR_HELP = {"default": "lean", "metavar": "lean|cloud|FILE", "help": "small, for virtual "
-                "machines; Debian's configuration for clouds; a configuration of yours [lean]"}
+FLAVOUR_HELP = {"default": "lean", "metavar": "lean|FILE", "help": "small, for virtual machines; "
+                "a configuration of yours [lean]"}
 
 
 def main():

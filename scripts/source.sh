@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# source.sh [--refuse VERSION | --config ARCH]: makes sure that build/cache holds
-# Debian's linux-source-$KVER.tar.xz, and its version beside it; or Debian's
-# configuration for clouds, of amd64 or arm64. KSRC=<dir>: that tree is used instead.
+# source.sh [--refuse VERSION]: makes sure that build/cache holds Debian's
+# linux-source-$KVER.tar.xz, and its version beside it. KSRC=<dir>: that tree is used
+# instead.
 #
 # A suite's is taken, for its point releases; where no suite has one that takes the
 # series (--refuse), that of patches/$KVER/source, by its SHA256, from the pool,
@@ -21,13 +21,8 @@ cache=${PLUG_POLICY_BUILD:-$root/build}/cache
 apt=$cache/apt-$KVER
 security=${DEBIAN_SECURITY:-http://security.debian.org/debian-security}
 helper=/usr/lib/apt/apt-helper
-
-# want PACKAGE ARCHITECTURE MEMBER FILE: what is to be had, of which package's
-# /usr/src, and where in the cache
-want() {
-	package=$1 of=$2 member=$3 kept=$cache/$4
-	version=${kept%.tar.xz}.version refused=${kept%.tar.xz}.refused
-}
+package=linux-source-$KVER member=$package.tar.xz
+kept=$cache/$member version=$cache/$package.version refused=$cache/$package.refused
 
 archive() {
 	case $1 in
@@ -43,7 +38,7 @@ fails() {
 
 # The version that a suite offers, as its file name has it.
 offered() {
-	sed -n "s/^'.*' ${package}_\([^ ]*\)_$of\.deb .*/\1/p" "$apt/log" |
+	sed -n "s/^'.*' ${package}_\([^ ]*\)_all\.deb .*/\1/p" "$apt/log" |
 		sed 's/%3a/:/g'
 }
 
@@ -77,7 +72,7 @@ download() {
 
 # pool AREA: the pinned version, wherever no suite lists it any more
 pool() {
-	deb=$apt/${package}_${pinned}_$of.deb
+	deb=$apt/${package}_${pinned}_all.deb
 	url=$1/main/l/linux/${deb##*/}
 	step "download $url"
 	private_apt "$helper" download-file "$url" "$deb" "SHA256:${sha256:?is not in patches/$KVER/source}" \
@@ -91,7 +86,7 @@ reason() {
 
 # The file is renamed last: where it is, all of it is.
 unpack() {
-	step "take ${member##*/} out of ${1##*/}"
+	step "take $member out of ${1##*/}"
 	rm -rf "$apt/unpacked"
 	dpkg-deb -x "$1" "$apt/unpacked" || {
 		rm -rf "$1" "$apt/unpacked"
@@ -136,17 +131,10 @@ suites="" pinned="" sha256=""
 # shellcheck source=/dev/null
 . "$root/patches/$KVER/source"
 otherwise="or set KSRC=<dir> to a Linux $KVER source tree, which is only read"
-want "linux-source-$KVER" all "linux-source-$KVER.tar.xz" "linux-source-$KVER.tar.xz"
 case ${1:-} in
 --refuse) refuse "${2:?wanted is a version}" ;;
---config)
-	architecture=${2:?wanted is amd64 or arm64} config=config.$2_none_cloud-$2.xz
-	want "linux-config-$KVER" "$2" "linux-config-$KVER/$config" "$KVER-$config"
-	apt=$apt-$2 otherwise="or take a configuration file: FLAVOUR=<file>"
-	eval "sha256=\$config_sha256_$2"
-	;;
 "") [ -z "${KSRC:-}" ] || exit 0 ;;
-*) die "'$1' is unknown; accepted: --refuse VERSION, --config ARCH" ;;
+*) die "'$1' is unknown; accepted: --refuse VERSION" ;;
 esac
 [ ! -s "$version" ] || [ ! -s "$kept" ] || exit 0
 make_apt "$otherwise"

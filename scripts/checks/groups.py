@@ -78,11 +78,11 @@ GROUPS = {name: Group(*row) for name, *row in (
      module("scripts.audit", "--brief")),
     ("laboratory", 180, "kernel", KERNEL + GUEST + BENCH + "lab/ssd_model tools/block",
      "the model SSD, and plugbench, in guests",
-     module("scripts.checks.laboratory", *(f"--only={name}" for name in (
+     module("lab.tests.laboratory", *(f"--only={name}" for name in (
          "model, exact time", "model, unpatched", "plugbench")))),
-    ("roll-out", 150, "kernel", KERNEL + GUEST + "scripts/checks/*.sh tools/block/plug[rst]*",
+    ("roll-out", 150, "kernel", KERNEL + GUEST + "lab/bench/*_guest* tools/block/plug[rst]*",
      "plugroll's guard, under a live load",
-     module("scripts.checks.laboratory", "--only=plugroll")),
+     module("lab.tests.laboratory", "--only=plugroll")),
     ("loads", 60, "kernel", KERNEL + GUEST + BENCH, "some software that others wrote",
      module("lab.bench.loads", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST + SUITE,
@@ -157,7 +157,7 @@ QUICK = {
 READ = {
     "lab/tests/*": "lab",
     "lab/tests/test_sim.py": "block/blk-plug-adaptive.[ch]",
-    "lab/tests/test_documents.py": "Documentation/block patches/*.json",
+    "lab/tests/test_documents.py": "Documentation/block patches",
     "scripts/tests/*": "scripts",
     "scripts/tests/test_paths.py": ".",
     "scripts/tests/test_selftest*": SUITE + "patches",

@@ -14,7 +14,7 @@ from scripts import common
 from scripts.series import env
 from scripts.series.env import shown
 from scripts.series.git import Failure
-from scripts.series.mail import cmd_export, cmd_onto, cmd_verify
+from scripts.series.mail import cmd_export, cmd_verify
 from scripts.series.refresh import cmd_refresh
 from scripts.series.tree import cmd_tree
 
@@ -25,7 +25,6 @@ VERBS = {
     "refresh": (cmd_refresh, f"bring commits made in {shown(env.TREE)} back"),
     "export": (cmd_export, "write the mails, a directory per section; $FROM: who sends them"),
     "verify": (cmd_verify, "compare git am of the mails with the tree"),
-    "onto": (cmd_onto, "try the mails on another kernel tree, which is only read"),
 }
 
 
@@ -35,7 +34,6 @@ def arguments(argv):
     for name, (run, text) in VERBS.items():
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
-    commands.choices["onto"].add_argument("onto", metavar="DIR")
     return parser.parse_args(argv)
 
 

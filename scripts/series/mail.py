@@ -10,8 +10,8 @@ from pathlib import Path
 from . import env, measured
 from .build import Builder
 from .env import STACKS, remove, say, shown, step
-from .files import hash_files, load_series, parse_series
-from .git import AUTHOR, Failure, GitError, ident_env, kernel_version, new_repository
+from .files import load_series, parse_series
+from .git import AUTHOR, Failure, GitError, ident_env, new_repository
 from .tree import BASE_REF, MADE, open_tree
 
 
@@ -239,20 +239,3 @@ def cmd_verify(_args):
         raise Failure("the exported mails do not make the tree: " + "; ".join(wrong))
     step(f"ok: git am of {len(box)} mails makes the tree of the series; each section applies on "
          f"what its cover says ({len(tried)} stacks)")
-
-
-def cmd_onto(args):
-    """Says which stacks another tree takes; the failures are the result."""
-    git, out, onto = open_tree(), env.OUTPUT, Path(args.onto).resolve()
-    _, full = kernel_version(onto)
-    bad = 0
-    with tempfile.TemporaryDirectory(dir=env.BUILD, prefix="onto-") as tmp:
-        clone = new_repository(Path(tmp) / "linux", "mails")
-        files = hash_files(clone, onto, git.changed(BASE_REF, MADE))
-        start = fill(clone, files, f"files of {onto}")
-        for what, why in try_stacks(clone, start, stacks(out, used_sections())):
-            say(f"{'no' if why else 'ok'}  {what}" + (f": {why}" if why else ""))
-            bad += bool(why)
-    if bad:
-        raise Failure(f"{bad} stacks do not apply to Linux {full} in {onto}")
-    step(f"ok: all apply to Linux {full} in {onto}")

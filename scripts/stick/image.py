@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab.qemu import guest
 from scripts import common, kernel
-from scripts.checks import laboratory
+from lab.tests import laboratory
 
 NAME = "stick"
 HERE = Path(kernel.ROOT, "scripts/stick")

@@ -358,7 +358,7 @@ def test_all_is_touched():
     ("patches/6.12/series", "kunit-6.12 git-am-6.12"),
     ("tools/block/plugbench", "laboratory host-tools"),
     ("tools/block/plugtools/bench/fio.py", "laboratory host-tools"),
-    ("tools/block/plugroll", "roll-out"), ("scripts/checks/plugroll_guest.sh", "roll-out"),
+    ("tools/block/plugroll", "roll-out"), ("lab/bench/plugroll_guest.sh", "roll-out"),
     ("lab/qemu/boot.py", "guest-runner selftests torture cost laboratory"),
     ("lab/load/plug_load.c", "selftests torture cost laboratory native"),
     ("lab/qemu/init", "selftests torture cost laboratory"),

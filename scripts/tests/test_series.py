@@ -667,17 +667,3 @@ def test_verify_takes_covers_at_their_word(f):
     f.edit(COVER, "on: batching", "on: Linux 7.3")
     f.refused("verify", words=["policy on what its cover says", "block/foo.c"])
     assert "stacks/policy" not in f.git("for-each-ref")
-
-
-def test_onto_says_what_another_tree_takes(f):
-    other = f.root / "other"
-    write(other, KERNEL)
-    before = state(other)
-    text = f.ok("onto", str(other))
-    assert "ok  batching\n" in text and "ok  policy\n" in text and "alone" in text, text
-    assert state(other) == before, "the other tree was written to"
-    moved = KERNEL["block/foo.c"].replace("int line20;", "int moved;")
-    write(other, {"block/foo.c": moved})
-    text = f.refused("onto", str(other), words=["no  policy: policy/0001-", "block/foo.c:17"])
-    assert "ok  batching\n" in text, text
-    f.refused("onto", str(f.root / "none"), words=["no kernel source tree"])

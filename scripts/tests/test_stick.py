@@ -166,7 +166,7 @@ def test_menu(typist, monkeypatch):
     answers = ["5", "2", ""]
     monkeypatch.setattr(consoles, "ask", lambda _: answers.pop(0))
     assert consoles.menu(30) == "full" and consoles.menu(30) == "short"
-    assert "That is none of 1, 2, 3 and 4." in consoles.log
+    assert "That is none of 1, 2 and 3." in consoles.log
     assert "Type a number and Enter. Without, 1 is taken after 30 seconds." in consoles.log
 
 

@@ -16,7 +16,7 @@ CLAIM = ("The plug policies, and nomerges=2, compared on this machine by the "
          "plug_policy stick. Disks were only read.")
 
 # What plug-policy.conf may say
-SETTINGS = {"RUN": "menu|short|full|shell|off", "ROUNDS": "[1-9][0-9]?",
+SETTINGS = {"RUN": "menu|short|full|off", "ROUNDS": "[1-9][0-9]?",
             "SECONDS": "[1-9][0-9]?", "WORKLOADS": ".+"}
 
 # Numbers that tell this machine and its parts from others, below /sys

@@ -33,14 +33,9 @@ def choice(report):
     if wrong:
         report.consoles.say(
             f"plug-policy.conf: '{wrong[0]}' is not understood. Accepted: RUN=menu, short, "
-            "full, shell or off; SECONDS and ROUNDS=1 to 99; WORKLOADS=a,b.")
+            "full or off; SECONDS and ROUNDS=1 to 99; WORKLOADS=a,b.")
     chosen = "menu" if wrong else settings.get("RUN", "menu")
-    while chosen in ("menu", "shell"):
-        if chosen == "shell":
-            report.disks.protect()
-            report.consoles.shells()
-        chosen = report.consoles.menu(MENU_SECONDS)
-    return chosen
+    return report.consoles.menu(MENU_SECONDS) if chosen == "menu" else chosen
 
 
 def run(report, form):

@@ -3,8 +3,6 @@
 import contextlib
 import os
 import select
-import signal
-import subprocess
 import termios
 import time
 from pathlib import Path
@@ -14,11 +12,10 @@ from .disks import read
 MENU = """
   1  short run: 10 minutes; 3 more for each disk above two
   2  full run: half an hour for each disk, and half an hour more
-  3  shell, for who knows what they do
-  4  power off
+  3  power off
 
 Type a number and Enter. Without, 1 is taken after {} seconds."""
-CHOICES = {"": "short", "enter": "short", "1": "short", "2": "full", "3": "shell", "4": "off"}
+CHOICES = {"": "short", "enter": "short", "1": "short", "2": "full", "3": "off"}
 
 
 class Consoles:
@@ -76,20 +73,4 @@ class Consoles:
             chosen = CHOICES.get(self.ask(seconds))
             if chosen:
                 return chosen
-            self.say("That is none of 1, 2, 3 and 4.")
-
-    def shells(self):
-        """One on each console, until one of them ends"""
-        self.say("Disks are read-only, but the stick is not, nor what was left alone.\n"
-                 "'exit' leads back to the menu.")
-        running = []
-        for tty in self.ttys:
-            # tty0 is whichever is seen, which nobody can control.
-            tty = tty.with_name("tty1") if tty.name == "tty0" else tty
-            with contextlib.suppress(OSError), open(tty, "r+b", buffering=0) as file:
-                running.append(subprocess.Popen(  # pylint: disable=consider-using-with
-                    ["setsid", "-c", "sh", "-i"], stdin=file, stdout=file, stderr=file))
-        while running and all(shell.poll() is None for shell in running):
-            time.sleep(1)
-        for shell in running:
-            shell.send_signal(signal.SIGHUP)    # an interactive one ignores SIGTERM
+            self.say("That is none of 1, 2 and 3.")

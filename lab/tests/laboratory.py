@@ -76,7 +76,7 @@ RUNS = {
                   program_files("plugbench", "lab/bench/plugbench_guest.py"),
                   {"accel": "tcg", "smp": 2}),
     "plugroll": ("patched", "sh /plugroll_guest.sh >&3",
-                 program_files("plugroll", "scripts/checks/plugroll_guest.sh"),
+                 program_files("plugroll", "lab/bench/plugroll_guest.sh"),
                  {"accel": "tcg", "disks": ("null:1g",), "timeout": 900}),
 }
 
