@@ -39,7 +39,7 @@ CONFIGS = {
     "off-gcc": Kind(EACH, OFF),
     "on-clang": Kind(ENDS, {**TESTS, **WIDER}, CLANG),
     "off-clang": Kind(ENDS, OFF, CLANG),
-    "modules": Kind(LAST, {**TESTS, "KUNIT": "m"}),
+    "modules": Kind(LAST, {**TESTS, "KUNIT": "m"}),     # which the tests do not take
     "i386": Kind(LAST, {**TESTS, "64BIT": "n"}, args=["ARCH=i386"]),
     "no-blk-debugfs": Kind(LAST, {"BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n"}),
     "no-debugfs": Kind(LAST, {**NO_TRACING, **NO_DEBUG_FS}),
@@ -111,7 +111,7 @@ class Config:
         self.others = OBJECTS + own_objects(series.files)
         self.kconfigs = kconfigs(series.files)
         self.version = kernel.run([self.kind.compiler, "--version"], self.kind.compiler)[0]
-        self.tests = "KUNIT" in self.kind.options
+        self.tests = self.kind.options.get("KUNIT") == "y"
         self.options = {**{option: "y" for option in series.options()
                            if self.tests or not option.endswith("_KUNIT_TEST")},
                         "KUNIT": "n", **self.kind.options}

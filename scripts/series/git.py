@@ -153,8 +153,8 @@ def new_repository(top, branch):
 
 # --- kernel source -----------------------------------------------------------
 
-def kernel_version(tree):
-    """('7.3', '7.3.4') from the Makefile on top of a kernel tree."""
+def check_version(tree, wanted):
+    """Of a kernel tree, as its Makefile has it: '7.3.4', if that is a '7.3'."""
     try:
         text = (Path(tree) / "Makefile").read_text(errors="replace")
     except OSError as error:
@@ -163,17 +163,12 @@ def kernel_version(tree):
                              text, re.M))
     if not fields.get("VERSION") or not fields.get("PATCHLEVEL"):
         raise Failure(f"{tree} is no kernel source tree: its Makefile names no VERSION")
-    short = f"{fields['VERSION']}.{fields['PATCHLEVEL']}"
-    sublevel = fields.get("SUBLEVEL", "0")
-    full = short + (f".{sublevel}" if sublevel not in ("", "0") else "")
-    return short, full + fields.get("EXTRAVERSION", "")
-
-
-def check_version(tree, wanted):
-    found, full = kernel_version(tree)
+    found = f"{fields['VERSION']}.{fields['PATCHLEVEL']}"
     if found != wanted:
         raise Failure(f"{tree} is Linux {found}, wanted is {wanted}")
-    return full
+    sublevel = fields.get("SUBLEVEL", "0")
+    return found + (f".{sublevel}" if sublevel not in ("", "0") else "") \
+        + fields.get("EXTRAVERSION", "")
 
 
 # Debian's package adds "/*" to the kernel's .gitignore and drops what excepts
