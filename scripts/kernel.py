@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from scripts import ROOT, common
-from scripts.kbuild import arch, seed
+from scripts.kbuild import arch
 from scripts.series import env
 
 KVER = env.BASE
@@ -218,6 +218,9 @@ def ensure_checkout(tree, what):
         git("sparse-checkout", "set", "--no-cone", "/*",
             *(f"!/{folder}/**/*.[ch]" for folder in UNBUILT), tree=tree)
         git("checkout", "-q", "--detach", head, tree=tree)
+        # older than what was built of another tree, which it may start from
+        quiet(["find", tree, "-type", "f", "-exec", "touch", "-d", "@1000000000", "{}", "+"],
+              "touch")
     elif git("rev-parse", "HEAD", tree=tree) != head:
         git("checkout", "-q", "-f", "--detach", head, tree=tree)
     return head
@@ -324,8 +327,29 @@ def differing(tree, other):
             for name in git("diff", "--name-only", head, tree=where).splitlines()}
 
 
+# Where the output, and the source, are and shall be. What make builds notes its own
+# sources by absolute path.
+PLANT = """set -e
+rm -rf "$2.partial"
+cp -a "$1" "$2.partial"
+rm -f "$2.partial/.fragments"
+grep -rlZF --include='*.cmd' --include='*.d' "$3/" "$2.partial" |
+	xargs -0r sed -i "s:$3/:$4/:g"
+mv "$2.partial" "$2"
+cd "$4"
+shift 4
+for name; do [ ! -e "$name" ] || touch "$name"; done
+"""
+
+
+def plant(out, new_out, tree, new_tree, differing):
+    """Start a build from that of a tree which differs in few files: by their date kbuild
+    sees itself what that changes."""
+    quiet(["sh", "-c", PLANT, "sh", out, new_out, tree, new_tree, *differing], "cp")
+
+
 def plant_seed(variant):
-    """Start a first build from that of a tree which differs in few files."""
+    """The same for a first build of a variant, if what it starts from is there."""
     tree, _, _, targets = VARIANTS[variant]
     near = SEEDS.get(variant)
     if not near or os.path.exists(output(variant)) or not os.path.exists(image(near)):
@@ -333,9 +357,8 @@ def plant_seed(variant):
     build(near)
     with common.locked(f"{BUILD}/.lock-{near}"):
         print(f"kernel {variant}: from {near}", flush=True)
-        seed.plant(VARIANTS[near][0], tree,
-                   [os.path.basename(output(name)) for name in (near, variant)],
-                   differing(tree, VARIANTS[near][0]))
+        there = VARIANTS[near][0]
+        plant(output(near), output(variant), there, tree, differing(tree, there))
     if targets == COMPARED:     # which must hold their own objects, and no more
         for name in HOOKED:
             shutil.rmtree(os.path.join(output(variant), name))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""seed.py: what a make does in a build that was started from another one."""
+"""kernel.py: what a make does in a build that was started from another one."""
+import os
 import subprocess
-import time
 
 import pytest
 
-from scripts.kbuild import seed
+from scripts import kernel
 
 MAKEFILE = """all: out/a.o out/b.o
 out/%.o: %.c
@@ -22,20 +22,19 @@ def make(tree):
 @pytest.fixture(name="trees")
 def two_trees(tmp_path):
     """Two trees of two files, of which one differs; the first is built."""
-    found = [tmp_path / "there", tmp_path / "there-too"]
+    found = [tmp_path / "there", tmp_path / "there-too"]     # one name begins the other
     for tree, text in zip(found, ("as there", "as here")):
         tree.mkdir()
         for file, said in (("Makefile", MAKEFILE), ("a.c", "same"), ("b.c", text)):
             (tree / file).write_text(said)
+            os.utime(tree / file, (10 ** 9, 10 ** 9))
         if tree == found[0]:
             make(tree)
-            # as it is in fact: the second tree is younger than the first build
-            time.sleep(0.01)
     return found
 
 
 def plant(there, here, differing=("b.c", "not-here.c")):
-    seed.plant(str(there), str(here), ("out", "out"), differing)
+    kernel.plant(there / "out", here / "out", there, here, differing)
 
 
 @pytest.mark.parametrize("differing, built", [
