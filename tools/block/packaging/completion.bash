@@ -20,26 +20,20 @@ _plugtools_options() {
 
 _plugtools() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local modes="always never seq-small adaptive"
-	local verbs="list try keep undo" verb="" words
+	local program=${1##*/} modes="always never seq-small adaptive" verb="" words
 
-	if [ "${1##*/}" = plugroll ] && [ "$COMP_CWORD" -gt 1 ]; then
+	if [ "$program" = plugroll ] && [ "$COMP_CWORD" -gt 1 ]; then
 		verb=${COMP_WORDS[1]}
 	fi
-	case $before in
-	--textfile | --json | --html | --jobfile | --compare)
-		if [ "${1##*/}" = plugbench ] || [ "$before" = --textfile ]; then
-			mapfile -t COMPREPLY < <(compgen -f -- "$word")
-			return
-		fi
+	case $word:$before:$program in
+	*:--textfile:* | *:--json:plugbench | *:--html:* | *:--jobfile:* | *:--compare:*)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
 		;;
-	esac
-	case $word:$before:${1##*/} in
 	-*) words=$(_plugtools_options "$1" ${verb:+"$verb"}) ;;
 	*:--counting:*) words="on off" ;;
-	*:--policies:*) words=$modes ;;
-	*:plugroll:plugroll | *:*/plugroll:plugroll) words=$verbs ;;
-	*:try:plugroll | *:keep:plugroll) words=$modes ;;
+	*:--policies:* | *:try:plugroll | *:keep:plugroll) words=$modes ;;
+	*:plugroll:plugroll | *:*/plugroll:plugroll) words="list try keep undo" ;;
 	*:plugbench) words=$(_plugtools_disks /dev/) ;;
 	*) words=$(_plugtools_disks "") ;;
 	esac
