@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Verbs only; what they do is in scripts/ and lab/. "make help" prints the lines
-# that begin with "#:".
+# that begin with "#!", "make help-all" those that begin with "#:".
+#!   make run       what the series does, on one screen: counts, time, devices
+#!   make deb       packages of kernel and tools, in build/deb/
+#!   make stick     a USB stick that compares the policies on any machine
+#!   make series    mails for git am, in build/series-7.3/
+#!   make quick     what your change most likely breaks, in two minutes
+#!   make check     every test
+#!   make help-all  all verbs, and the variables that each takes
 
 KVER	?= 7.3
 OUT	:= build$(if $(filter-out 7.3,$(KVER)),/$(KVER))
@@ -24,7 +31,7 @@ $(foreach test,$(filter-out help,$(TESTS)),$(if \
 	no such kselftest; accepted: those of TESTS=help)))
 
 # What runs with ARCH=arm64; the rest is for x86_64 alone, or for no processor
-ARM64_VERBS := help setup run kernel tree kunit selftest torture shell deb clean
+ARM64_VERBS := help help-all setup run kernel tree kunit selftest torture shell deb clean
 ifeq ($(ARCH),arm64)
 export ARCH
 ifneq ($(filter-out $(ARM64_VERBS),$(MAKECMDGOALS)),)
@@ -38,13 +45,13 @@ else ifneq ($(ARCH),x86_64)
 $(error ARCH=$(ARCH): accepted: x86_64, arm64)
 endif
 
-.PHONY: help setup run kernel shell bench nano sim audit tags figures quick \
+.PHONY: help help-all setup run kernel shell bench nano sim audit tags figures quick \
 	check kunit selftest torture roll-test lint each-commit tree refresh \
 	series branch blktests deb rpm deb-test debian-patches stick \
 	stick-test clean
 
-help:
-	@sed -n 's/^#: \{0,1\}//p' Makefile
+help help-all:
+	@sed -n 's/^#$(if $(filter help,$@),!,:) \{0,1\}//p' Makefile
 
 # The groups of setup.sh that a verb needs, if not those of "make check"
 NEEDS_deb := kernel deb

@@ -24,7 +24,7 @@ def make(*args):
 @pytest.mark.parametrize("args, words", [
     ("ARCH=mips run", "accepted: x86_64, arm64"),
     ("ARCH= run", "accepted: x86_64, arm64"),
-    ("ARCH=arm64 bench", "'bench'; accepted: help setup run"),
+    ("ARCH=arm64 bench", "'bench'; accepted: help help-all setup run"),
     ("ARCH=arm64 selftest UML=1", "leave one out")])
 def test_refusals(args, words):
     """Each names what is accepted, or what to leave out, before anything is
