@@ -20,7 +20,7 @@ PARTS = guest.into("", *(os.path.join(HERE, part) for part in (
 CELLS_PER_BOOT = 24
 SECONDS_PER_BOOT = 1500
 
-# What programs of others need and the host need not have: fetch_loads.sh.
+# Programs of others, which the host need not have: fetch_debian.sh.
 LOADS = os.path.join(kernel.CACHE, "loads")
 PROGRAM_PATH = ":".join([os.environ["PATH"], "/usr/sbin", "/sbin",
                          LOADS + "/bin", LOADS + "/root/usr/bin"])
@@ -107,7 +107,7 @@ def guest_files(modules, numbered):
 
 def prepare_loads():
     """The programs of others, and what they are watched with."""
-    if subprocess.run(["sh", os.path.join(HERE, "fetch_loads.sh")],
+    if subprocess.run(["sh", f"{kernel.ROOT}/scripts/fetch_debian.sh", "loads"],
                       check=False).returncode:
         raise LabError("the programs of others cannot be had, see above")
     guest.compile_static(LOADS + "/bin/disk_rate", os.path.join(HERE, "disk_rate.c"))

@@ -41,7 +41,7 @@ HOOKS = KERNEL + ("!block/blk-plug-adaptive.c !block/tests !lib/tests "
                   "block/tests/*.kunitconfig ")
 GUEST = "lab/qemu lab/load tools/testing/selftests/block-plug/plug_load.c "
 SUITE = "tools/testing/selftests/block-plug "
-BENCH = "lab/bench/*_guest* lab/bench/*.sh lab/bench/*.ini lab/bench/*.c "
+BENCH = "lab/bench/*_guest* lab/bench/*.ini lab/bench/*.c "
 MAILS = KERNEL + SUITE + "Documentation MAINTAINERS patches/KVER "
 PLAIN = "git-am", "compile"
 

@@ -1,8 +1,69 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What kernel.py says while it builds."""
+"""What kernel.py says while it builds, and what a make does in a build that was started
+from another one."""
+import os
+import subprocess
+
 import pytest
 
 from scripts import common, kernel
+
+MAKEFILE = """all: out/a.o out/b.o
+out/%.o: %.c
+	mkdir -p out && cp $< $@ && echo $@ >>made
+"""
+
+
+def make(tree):
+    (tree / "made").unlink(missing_ok=True)
+    subprocess.run(["make", "-s", "-C", tree], check=True)
+    return (tree / "made").read_text().split() if (tree / "made").exists() else []
+
+
+@pytest.fixture(name="trees")
+def two_trees(tmp_path):
+    """Two trees of two files, of which one differs; the first is built."""
+    found = [tmp_path / "there", tmp_path / "there-too"]     # one name begins the other
+    for tree, text in zip(found, ("as there", "as here")):
+        tree.mkdir()
+        for file, said in (("Makefile", MAKEFILE), ("a.c", "same"), ("b.c", text)):
+            (tree / file).write_text(said)
+            os.utime(tree / file, (10 ** 9, 10 ** 9))
+        if tree == found[0]:
+            make(tree)
+    return found
+
+
+def plant(there, here, differing=("b.c", "not-here.c")):
+    kernel.plant(there / "out", here / "out", there, here, differing)
+
+
+@pytest.mark.parametrize("differing, built", [
+    (None, ["out/a.o", "out/b.o"]), (("b.c", "not-here.c"), ["out/b.o"]), ((), [])])
+def test_what_is_built(trees, differing, built):
+    """Without a seed all; else only what differs, though all sources are younger. A
+    difference that is not told is lost."""
+    if differing is not None:
+        plant(*trees, differing)
+    assert make(trees[1]) == built
+    assert (trees[1] / "out/a.o").read_text() == "same"
+    assert make(trees[1]) == []
+
+
+def test_what_a_build_notes(trees):
+    """The build's notes name the new tree, other files stay; what kernel.py notes of the
+    options is of the other tree; half a copy has another name, and is made again."""
+    there, here = trees
+    for name in (".a.o.cmd", "a.txt", ".fragments"):
+        (there / "out" / name).write_text(f"{there}/a.c {there}-too/b.c")
+    (here / "out.partial").mkdir()
+    (here / "out.partial/c.o").write_text("half")
+    plant(there, here)
+    assert (here / "out/.a.o.cmd").read_text() == f"{here}/a.c {there}-too/b.c"
+    assert f"{there}/a.c" in (here / "out/a.txt").read_text()
+    assert sorted(path.name for path in (here / "out").iterdir()) == [
+        ".a.o.cmd", "a.o", "a.txt", "b.o"]
+    assert not (here / "out.partial").exists()
 
 
 def test_a_build_says_how_far_it_is(tmp_path, monkeypatch, capsys):
