@@ -129,6 +129,11 @@ def title(path):
     return re.sub(r"^\d+-", "", Path(path).name)
 
 
+def hunks(lines):
+    """Of a mail: nobody compiles the message."""
+    return "\n".join(lines).partition("\ndiff --git ")[2]
+
+
 def places(entries):
     titles = [title(entry.name) for entry in entries]
     return list(zip(["", *titles], titles))
@@ -136,11 +141,11 @@ def places(entries):
 
 def changed_commits(series, since):
     path = env.shown(env.PATCHES / "series")
-    before = "".join(touches.git("ls-tree", "-r", f"{since}:patches"))
-    mails = [name for name in touches.files() if name.split("/")[:2] in
-             (["patches", env.BASE], ["patches", env.FIRST])]
-    changed = {title(name) for name, blob in zip(mails, touches.git("hash-object", *mails))
-               if blob not in before}
+    before = {hunks(touches.git("show", f"{since}:{name}")) for name in touches.git(
+        "ls-tree", "-r", "--name-only", since, "patches")}
+    changed = {title(name) for name in touches.files() if name.split("/")[:2] in
+               (["patches", env.BASE], ["patches", env.FIRST])
+               and hunks((env.ROOT / name).read_text(encoding="utf-8").splitlines()) not in before}
     files = {name for name in touches.changed(since) if name.split("/")[0] not in UNCOMPILED}
     old, new = (parse_series("\n".join(lines), path).entries for lines in (
         touches.git("show", f"{since}:{path}"),

@@ -155,9 +155,7 @@ QUICK = {
 
 # {tests: what they read besides what they import}
 READ = {
-    "lab/tests/*": "lab",
-    "lab/tests/test_sim.py": "block/blk-plug-adaptive.[ch]",
-    "lab/tests/test_documents.py": "Documentation/block patches",
+    "lab/tests/*": "lab block/blk-plug-adaptive.[ch] Documentation/block patches",
     "scripts/tests/*": "scripts",
     "scripts/tests/test_paths.py": ".",
     "scripts/tests/test_selftest*": SUITE + "patches",

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import os
 import platform
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,11 +68,6 @@ def imported(path):
     return found
 
 
-def is_python(path):
-    return path.endswith(".py") or "." not in os.path.basename(path) and re.match(
-        "#!.*python", (ROOT / path).read_text(encoding="utf-8", errors="replace"))
-
-
 def closure(programs):
     """Modules and files, with all that these import in turn."""
     found, left = set(), [path for name in programs for path in [name, *modules(name, "")]]
@@ -81,7 +75,7 @@ def closure(programs):
         path = left.pop()
         if path not in found and path in files():
             found.add(path)
-            left += imported(path) if is_python(path) else []
+            left += imported(path) if path.endswith(".py") else []
     return found
 
 

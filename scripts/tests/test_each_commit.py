@@ -161,7 +161,9 @@ LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.
 
 
 @pytest.mark.parametrize("files, commits", [
-    ({}, ""), ({"patches/7.3/1-one.patch": "x"}, "12"), ({"patches/7.3/4-four.patch": "x"}, "34"),
+    ({}, ""), ({"patches/7.3/1-one.patch": "x\ndiff --git x"}, "12"),
+    ({"patches/7.3/4-four.patch": "x\ndiff --git x"}, "34"),
+    ({"patches/7.3/1-one.patch": "another message\ndiff --git 1-one"}, ""),
     ({"block/new.c": "x"}, "2"), ({"tools/x.c": "x"}, ""), ({"patches/7.3/a.cover": "x"}, ""),
     # another place: only that commit, and the next
     ({"patches/7.3/series": LISTED.replace("3-three.patch tools/x.c\n4-four.patch\n",
@@ -169,8 +171,9 @@ LISTED = "[a]\n1-one.patch\n2-two.patch block/new.c\n[b]\n3-three.patch tools/x.
     ({"patches/7.3/series": LISTED.replace("1-one.patch\n", "")}, "1"),
     # another number is none; a mail more is a change of its section
     ({"patches/7.3/series": LISTED.replace("1-one", "7-one"),
-      "patches/7.3/7-one.patch": "1-one"}, ""),
-    ({"patches/7.3/series": LISTED + "5-five.patch\n", "patches/7.3/5-five.patch": "5"}, "345")])
+      "patches/7.3/7-one.patch": "\ndiff --git 1-one"}, ""),
+    ({"patches/7.3/series": LISTED + "5-five.patch\n",
+      "patches/7.3/5-five.patch": "\ndiff --git 5"}, "345")])
 def test_changed_commits(tmp_path, monkeypatch, files, commits):
     """The sections of mails that changed, commits at another place, and those
     that bring a file that changed."""
@@ -180,7 +183,7 @@ def test_changed_commits(tmp_path, monkeypatch, files, commits):
         shown=lambda path: str(path.relative_to(tmp_path))))
     repo = Repository(tmp_path, {
         "block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
-        **{f"patches/7.3/{name}.patch": name for name in "1-one 2-two 3-three 4-four".split()}})
+        **{f"patches/7.3/{name}.patch": f"A message\ndiff --git {name}" for name in "1-one 2-two 3-three 4-four".split()}})
     for name, text in files.items():
         repo.write(name, text)
     touches.files.cache_clear()
