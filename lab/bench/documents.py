@@ -31,9 +31,9 @@ ROWS = (
     ("in the kernel: 32 random reads to a plug", store.WHOLE, "", "rand4k-s32"),
     ("the same, with the I/O scheduler mq-deadline", store.WHOLE, "", "deadline-s32"),
     ("the same, of 128K", store.WHOLE, "", "rand128k-s32"),
-    ("32 that nobody announced, as of a file system", store.WHOLE, "", "unannounced-s32"),
-    ("random; a flash SSD is the limit", "rfc", "gen4", "rand4k-s32"),
-    ("random; an SSD that completes in batches is", "device", "lockstep", "rand4k-s32"),
+    ("32 whose number nobody told the plug, as with a file system", store.WHOLE, "", "unannounced-s32"),
+    ("random, if a flash SSD is the limit", "rfc", "gen4", "rand4k-s32"),
+    ("random, if an SSD that completes in batches is the limit", "device", "lockstep", "rand4k-s32"),
 )
 # Columns of the page, as wide as 80 characters allow.
 CHOICES = {"unpatched nomerges2": "nomerges2", "unpatched noplug": "no plug",

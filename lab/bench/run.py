@@ -107,7 +107,7 @@ def names(modes, every):
     """Of some that do the same."""
     others = [mode for mode in every if mode not in modes]
     if len(modes) > 1 and len(others) < 2:
-        return " ".join(["all", *(f"but {mode}" for mode in others)])
+        return " ".join(["all", *(f"except {mode}" for mode in others)])
     return "+".join(modes)
 
 
@@ -122,7 +122,7 @@ def count_lines(found):
         rows.setdefault((one["workload"], cells), []).append(one["policy"])
     return aligned([
         ["reads", "mode", "req/IO", "driver", "device", "batched", "single",
-         "so, reads:".ljust(13)],
+         "sent as".ljust(13)],
         *([{"rand4k": "random", "seq4k": "seq."}[load], names(modes, every), *cells]
           for (load, cells), modes in rows.items())])
 

@@ -244,7 +244,7 @@ def test_counts():
 @pytest.mark.parametrize("modes, row", [
     (["never"], "random never 1.00 2.0 2.0 56 8 2 a doorbell"),
     (["never", "always"], "random all 1.00 2.0 2.0 56 8 2 a doorbell"),
-    (["never", "always", "merges"], "random all but merges 1.00 2.0 2.0 56 8 2 a doorbell"),
+    (["never", "always", "merges"], "random all except merges 1.00 2.0 2.0 56 8 2 a doorbell"),
     (["merges"], "random merges 0.25 8.0 8.0 8 8 4 a request")])
 def test_modes_that_do_the_same_are_one_row(modes, row):
     merged = {"requests": 16, "doorbells": 2, "queue_rq": 0}
