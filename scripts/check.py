@@ -5,7 +5,7 @@ change can break.
 
 A group that has passed is not run again as long as nothing changes that it
 depends on: the files that it touches, the packages of this machine, the
-variables that its programs read, the kernel source.
+variables that touches.py lists, the kernel source.
 """
 import argparse
 import collections

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The packages of a flavour in a Debian 13 guest: installed, booted, used and
-removed again. They are in build/deb, where make deb leaves them.
-
-mmdebstrap installs them. The guest boots the kernel and the initrd that are there
-then, as a boot loader would, with systemd.
+removed again. mmdebstrap installs them, from build/deb; the guest boots the kernel and
+the initrd that are there then, as a boot loader would, with systemd.
 """
 import argparse
 import os

@@ -8,18 +8,15 @@ on-gcc, off-gcc
     symbol that nothing defines
 on-clang, off-clang
     the same, at the last commit of each section
-modules, i386, ...
-    the same at the last commit, in configurations that nothing else here builds;
-    PREEMPT_NONE is only for architectures that cannot preempt at all: hexagon, which
-    clang knows, has 32 bits, and no PCI, thus no NVMe
+i386, no-debugfs, ...
+    the same at the last commit, in configurations that nothing else here builds
 doc, html
     at the last commit: kernel-doc says no more than of the base, and the pages are
     made without a warning
 
-What has passed is remembered by its sources. --since: only commits that changed, as
-a section's mails, another place or a file of theirs show; clang for the last of all,
-and nothing else of the last commit. checkpatch, sparse and W=1 are for make lint,
-linking for make kernel.
+What has passed is remembered by its sources. --since: only commits that changed, as a
+section's mails, another place or a file of theirs show; clang for the last of all, and
+nothing else of it. checkpatch, sparse and W=1 are for make lint, linking for make kernel.
 """
 import argparse
 import collections
@@ -161,7 +158,7 @@ def plan(series, wanted, since=""):
     configs = {name: Config(name, TREE, series) for name in CONFIGS}
     ends = {series.tip} if since else series.ends
     where = {EACH: series.commits, ENDS: ends, LAST: [] if since else [series.tip]}
-    found = [(sha, name, key(series, sha, name, one.text, one.version),
+    found = [(sha, name, key(series, sha, name, one.text, one.version, one.kind.args),
               functools.partial(compile_one, one, sha))
              for sha in series.commits for name, one in configs.items()
              if sha in where[one.kind.where]]
@@ -224,8 +221,7 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     with common.program("each-commit", kernel.BuildError,
                         advice="; run it again to go on"), \
-            common.locked(f"{kernel.BUILD}/.lock-each-commit",
-                          kernel.BuildError("another each-commit is running")):
+            common.locked(f"{OUT}/lock", kernel.BuildError("another each-commit is running")):
         series = Series("series")
         run(series, plan(series, args.check, args.since), args.fresh)
 

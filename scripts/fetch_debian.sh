@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # fetch_debian.sh arm64 | loads | prometheus: makes sure that build/cache/<that>/root
-# holds Debian's programs for arm64 that guests with ARCH=arm64 run, and what is
-# compiled for them links; or what "make bench SUITE=loads" runs, RocksDB's db_bench,
-# and bin/ fio's t/io_uring; or promtool, which test_prometheus.py runs.
+# holds Debian's programs for guests with ARCH=arm64, and what is compiled for them links;
+# or RocksDB's db_bench, and bin/ fio's t/io_uring, for SUITE=loads; or promtool.
 #
 # Unpacked, not installed: neither apt nor dpkg of this machine learns of a second
 # architecture, and no server is started.
@@ -53,8 +52,7 @@ make_root() {
 	rm -rf "$place/root/usr/share" "$place/root/var" "$place/root/etc"
 }
 
-# Without what this processor has and an emulated one has not, and without
-# libraries that a guest would need.
+# Without what an emulated processor has not, and without libraries.
 build_io_uring() {
 	quiet "download of fio" private_apt apt-get source fio
 	cd fio-*/

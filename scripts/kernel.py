@@ -221,6 +221,7 @@ def ensure_checkout(tree, what):
         # older than what was built of another tree, which it may start from
         quiet(["find", tree, "-type", "f", "-exec", "touch", "-d", "@1000000000", "{}", "+"],
               "touch")
+        git("update-index", "-q", "--refresh", tree=tree)
     elif git("rev-parse", "HEAD", tree=tree) != head:
         git("checkout", "-q", "-f", "--detach", head, tree=tree)
     return head
@@ -327,8 +328,7 @@ def differing(tree, other):
             for name in git("diff", "--name-only", head, tree=where).splitlines()}
 
 
-# Where the output, and the source, are and shall be. What make builds notes its own
-# sources by absolute path.
+# What make builds notes its own sources by absolute path.
 PLANT = """set -e
 rm -rf "$2.partial"
 cp -a "$1" "$2.partial"
@@ -343,8 +343,8 @@ for name; do [ ! -e "$name" ] || touch "$name"; done
 
 
 def plant(out, new_out, tree, new_tree, differing):
-    """Start a build from that of a tree which differs in few files: by their date kbuild
-    sees itself what that changes."""
+    """Start a build from that of a tree which differs in few files: by their dates kbuild
+    itself sees what that changes."""
     quiet(["sh", "-c", PLANT, "sh", out, new_out, tree, new_tree, *differing], "cp")
 
 

@@ -71,19 +71,19 @@ GROUPS = {name: Group(*row) for name, *row in (
     ("native", 60, "kernel", KERNEL + GUEST + BENCH + "lab/native",
      "is SUITE=native of make bench right?",
      module("lab.native.native", "--tap")),
-    ("torture", 150, "kernel", KERNEL + GUEST + SUITE + "lab/torture",
+    ("torture", 150, "kernel", KERNEL + GUEST + SUITE + "lab/torture lab/ssd_model",
      "90 s of make torture", module("lab.torture.torture", "--tap")),
     ("audit", 150, "kernel", HOOKS + GUEST + SUITE,
      "what reproduces a defect fails on the unpatched kernel",
      module("scripts.audit", "--brief")),
-    ("laboratory", 180, "kernel", KERNEL + GUEST + BENCH + "lab/ssd_model tools/block",
-     "the model SSD, and plugbench, in guests",
+    ("laboratory", 180, "kernel",
+     KERNEL + GUEST + BENCH + "lab/ssd_model tools/block", "the model SSD, plugbench, in guests",
      module("lab.tests.laboratory", *(f"--only={name}" for name in (
          "model, exact time", "model, unpatched", "plugbench")))),
     ("roll-out", 150, "kernel", KERNEL + GUEST + "lab/bench/*_guest* tools/block/plug[rst]*",
      "plugroll's guard, under a live load",
      module("lab.tests.laboratory", "--only=plugroll")),
-    ("loads", 60, "kernel", KERNEL + GUEST + BENCH, "some software that others wrote",
+    ("loads", 60, "kernel", KERNEL + GUEST + BENCH + "lab/ssd_model", "software of others",
      module("lab.bench.loads", "--tap")),
     ("tags", 120, "kernel", HOOKS + GUEST + SUITE,
      "does anybody wait for tags more often?",
@@ -155,14 +155,13 @@ QUICK = {
 
 # {tests: what they read besides what they import}
 READ = {
-    "lab/tests/*": "lab block/blk-plug-adaptive.[ch] Documentation/block patches",
-    "scripts/tests/*": "scripts",
-    "scripts/tests/test_paths.py": ".",
+    "lab/tests/*": SUITE + "lab block Documentation/block patches README.md",
+    "scripts/tests/*": "scripts Makefile conftest.py tools/block/packaging",
+    "scripts/tests/test_[cp]*": ".",
     "scripts/tests/test_selftest*": SUITE + "patches",
-    "scripts/tests/test_packages.py": "tools/block",
-    "tools/block/tests/test_install.py": "tools/block",
-    "tools/block/tests/test_p*[rt]*e*.py": "tools/block/plugroll tools/block/plugtrace-perf "
-                                           "tools/block/packaging",
+    "tools/block/tests/*": "tools/block/tests/[!t]* tools/block/packaging tools/block/plugbench "
+                           "tools/block/plugroll tools/block/plugstat tools/block/plugtrace-perf",
+    "tools/block/tests/test_install.py": "tools/block COPYING Documentation/block",
 }
 
 

@@ -19,8 +19,8 @@ from scripts import common, kernel
 
 ROOT = Path(kernel.ROOT)
 # Of the environment: what programs ask for that make does not pass as an argument.
-VARIABLES = ("ACCEL", "ARCH", "BLKTESTS", "DEBIAN_MIRROR", "FROM", "KSRC", "PATH", "PYTHON",
-             "SETUP", "XDG_CACHE_HOME")
+VARIABLES = ("ACCEL", "ARCH", "BLKTESTS", "DEBIAN_MIRROR", "DEBIAN_SECURITY", "FROM", "KSRC",
+             "PATH", "PYTHON", "QEMU", "SETUP", "XDG_CACHE_HOME")
 
 
 def git(*args, top=None):
@@ -93,7 +93,7 @@ def matches(path, words):
 
 
 class Touches:
-    """Programs, by module or path, and the words for what they do not name."""
+    """Programs, by module or path, and the words for what they do not import."""
 
     def __init__(self, programs, words):
         self.programs = closure(programs)

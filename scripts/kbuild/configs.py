@@ -39,13 +39,12 @@ CONFIGS = {
     "off-gcc": Kind(EACH, OFF),
     "on-clang": Kind(ENDS, {**TESTS, **WIDER}, CLANG),
     "off-clang": Kind(ENDS, OFF, CLANG),
-    "modules": Kind(LAST, {**TESTS, "KUNIT": "m"}),     # which the tests do not take
     "i386": Kind(LAST, {**TESTS, "64BIT": "n"}, args=["ARCH=i386"]),
     "no-blk-debugfs": Kind(LAST, {"BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n"}),
     "no-debugfs": Kind(LAST, {**NO_TRACING, **NO_DEBUG_FS}),
     "up": Kind(LAST, {**TESTS, "SMP": "n"}),
     "preempt-full": Kind(LAST, {"PREEMPT": "y", "PREEMPT_DYNAMIC": "n"}),
-    "preempt-lazy": Kind(LAST, {"PREEMPT_LAZY": "y", "PREEMPT_DYNAMIC": "n"}),
+    # PREEMPT_NONE is for what cannot preempt at all; this has no PCI, thus no NVMe
     "hexagon": Kind(LAST, {"PREEMPT_NONE": "y", "BLK_DEV_NVME": "n", "64BIT": "n"}, CLANG,
                     HEXAGON),
     "no-iosched": Kind(LAST, {"MQ_IOSCHED_DEADLINE": "n", "MQ_IOSCHED_KYBER": "n"}),
@@ -112,7 +111,8 @@ class Config:
         self.kconfigs = kconfigs(series.files)
         self.version = kernel.run([self.kind.compiler, "--version"], self.kind.compiler)[0]
         self.tests = self.kind.options.get("KUNIT") == "y"
-        self.options = {**{option: "y" for option in series.options()
+        on = self.kind.options.get("BLK_PLUG_POLICY", "y")
+        self.options = {**{option: on for option in series.options()
                            if self.tests or not option.endswith("_KUNIT_TEST")},
                         "KUNIT": "n", **self.kind.options}
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + fragment(self.options)

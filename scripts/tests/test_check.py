@@ -324,7 +324,8 @@ UNREAD = (
     "*.cover *.json *.svg patches/*/source patches/blktests "
     # other verbs have tests of their own: deb-test, rpm, stick-test, nano, sim, figures
     "scripts/*.sh scripts/*.py scripts/stick scripts/packaging scripts/series scripts/checks "
-    "conftest.py lab/bench lab/sim lab/native */tests/* tools/block").split()
+    "conftest.py lab/bench/*.py lab/bench/baselines lab/sim lab/native */tests/* "
+    "tools/block").split()
 
 
 def test_names():
@@ -363,7 +364,8 @@ def test_all_is_touched():
     ("lab/load/plug_load.c", "selftests torture cost laboratory native"),
     ("lab/qemu/init", "selftests torture cost laboratory"),
     ("lab/qemu/kernel.config", "selftests cost option-off"),
-    ("lab/torture/power.sh", "torture"), ("lab/ssd_model/media.c", "laboratory sparse"),
+    ("lab/torture/power.sh", "torture"), ("lab/bench/cells_guest.sh", "native loads"),
+    ("lab/ssd_model/media.c", "laboratory sparse loads torture"),
     ("tools/testing/selftests/block-plug/fallback.sh", "selftests selftests-uml"),
     ("tools/testing/selftests/block-plug/plug_load.c", "selftests cost torture"),
     ("scripts/series/git.py", "git-am host-tools kunit"),

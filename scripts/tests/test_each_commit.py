@@ -76,6 +76,14 @@ def test_what_configurations_are_made_of():
     assert configs.fragment({"A": "n", "B": "m"}) == "# CONFIG_A is not set\nCONFIG_B=m\n"
 
 
+def test_options():
+    """All of the series, or nothing; its tests where KUnit is."""
+    series = SimpleNamespace(files=[], options=lambda: ["BLK_PLUG_POLICY", "X", "X_KUNIT_TEST"])
+    assert [[configs.Config(name, "tree", series).options.get(one) for one in series.options()]
+            for name in ("on-gcc", "off-gcc", "no-nvme")] == [
+                ["y", "y", "y"], ["n", "n", None], ["y", "y", None]]
+
+
 # --- each_commit.py ---------------------------------------------------------------
 
 SERIES = SimpleNamespace(
@@ -183,7 +191,8 @@ def test_changed_commits(tmp_path, monkeypatch, files, commits):
         shown=lambda path: str(path.relative_to(tmp_path))))
     repo = Repository(tmp_path, {
         "block/new.c": "", "tools/x.c": "", "patches/7.3/series": LISTED,
-        **{f"patches/7.3/{name}.patch": f"A message\ndiff --git {name}" for name in "1-one 2-two 3-three 4-four".split()}})
+        **{f"patches/7.3/{name}.patch": f"A message\ndiff --git {name}"
+           for name in "1-one 2-two 3-three 4-four".split()}})
     for name, text in files.items():
         repo.write(name, text)
     touches.files.cache_clear()

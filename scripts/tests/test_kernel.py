@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What kernel.py says while it builds, and what a make does in a build that was started
-from another one."""
+"""What kernel.py says while it builds, and what make does in a build from another one."""
 import os
 import subprocess
 
@@ -41,7 +40,7 @@ def plant(there, here, differing=("b.c", "not-here.c")):
 @pytest.mark.parametrize("differing, built", [
     (None, ["out/a.o", "out/b.o"]), (("b.c", "not-here.c"), ["out/b.o"]), ((), [])])
 def test_what_is_built(trees, differing, built):
-    """Without a seed all; else only what differs, though all sources are younger. A
+    """Without a seed all; else only what differs, as all sources are older. A
     difference that is not told is lost."""
     if differing is not None:
         plant(*trees, differing)

@@ -518,8 +518,8 @@ def test_refresh_refuses_what_makes_no_series(f):
 # --- a series for another kernel ----------------------------------------------
 
 def another(f):
-    """Linux 6.12 has three lines more on top, and one that differs. Its series numbers the second mail
-    anew and has no mail of its own."""
+    """Linux 6.12 has three lines more on top, and one that differs. Its series numbers
+    the second mail anew and has no mail of its own."""
     f.ok("refresh")  # gives the mails of 7.3 their names
     f.ksrc = f.root.parent / "ksrc-6.12"
     write(f.ksrc, {**KERNEL, "Makefile": "VERSION = 6\nPATCHLEVEL = 12\n",

@@ -67,7 +67,7 @@ class Consoles:
                 files.remove(ready[0])      # nobody is there
 
     def menu(self, seconds):
-        """short, full, shell or off; short if nobody answers"""
+        """short, full or off; short if nobody answers"""
         while True:
             self.say(MENU.format(seconds))
             chosen = CHOICES.get(self.ask(seconds))
