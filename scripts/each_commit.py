@@ -139,7 +139,7 @@ def places(entries):
 def changed_commits(series, since):
     path = env.shown(env.PATCHES / "series")
     before = {hunks(touches.git("show", f"{since}:{name}")) for name in touches.git(
-        "ls-tree", "-r", "--name-only", since, "patches")}
+        "ls-tree", "-r", "--name-only", since, "patches") if name.endswith(".patch")}
     changed = {title(name) for name in touches.files() if name.split("/")[:2] in
                (["patches", env.BASE], ["patches", env.FIRST])
                and hunks((env.ROOT / name).read_text(encoding="utf-8").splitlines()) not in before}
@@ -155,17 +155,15 @@ def changed_commits(series, since):
 
 def plan(series, wanted, since=""):
     """[(commit, check, what its result depends on, what finds)], in order."""
-    configs = {name: Config(name, TREE, series) for name in CONFIGS}
+    asked = changed_commits(series, since) if since else series.commits
     ends = {series.tip} if since else series.ends
     where = {EACH: series.commits, ENDS: ends, LAST: [] if since else [series.tip]}
+    configs = {name: Config(name, TREE, series) for name, kind in CONFIGS.items()
+               if where[kind.where] and (not wanted or name in wanted)}
     found = [(sha, name, key(series, sha, name, one.text, one.version, one.kind.args),
               functools.partial(compile_one, one, sha))
-             for sha in series.commits for name, one in configs.items()
-             if sha in where[one.kind.where]]
-    if since:
-        asked = changed_commits(series, since)
-        found = [one for one in found if one[0] in asked]
-    else:
+             for sha in asked for name, one in configs.items() if sha in where[one.kind.where]]
+    if not since:
         found += [(series.tip, name, key(series, series.tip, name),
                    functools.partial(find, series)) for name, find in OF_THE_TIP.items()]
     return [one for one in found if not wanted or one[1] in wanted]

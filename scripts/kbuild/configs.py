@@ -32,7 +32,7 @@ NO_DEBUG_FS = {"DEBUG_FS": "n", "BLK_DEBUG_FS": "n", "BLK_PLUG_STAT": "n",
 # Where: at each commit, the last ones of sections, the last of all
 EACH, ENDS, LAST = range(3)
 Kind = collections.namedtuple("Kind", "where options compiler args", defaults=("gcc", ()))
-OFF = {"BLK_PLUG_POLICY": "n", "BLK_PLUG_STAT": "n", **WIDER}
+OFF = {"BLK_PLUG_POLICY": "n", **WIDER}    # and with it all of the series
 
 CONFIGS = {
     "on-gcc": Kind(EACH, {**TESTS, **WIDER}),
@@ -112,7 +112,8 @@ class Config:
         self.version = kernel.run([self.kind.compiler, "--version"], self.kind.compiler)[0]
         self.tests = self.kind.options.get("KUNIT") == "y"
         on = self.kind.options.get("BLK_PLUG_POLICY", "y")
-        self.options = {**{option: on for option in series.options()
+        self.ours = series.options()
+        self.options = {**{option: on for option in self.ours
                            if self.tests or not option.endswith("_KUNIT_TEST")},
                         "KUNIT": "n", **self.kind.options}
         self.text = Path(kernel.CONFIG).read_text(encoding="ascii") + fragment(self.options)
@@ -136,11 +137,10 @@ class Config:
         self.merge()
         kernel.quiet(self.command("olddefconfig"), "olddefconfig")
         have = set(re.findall(r"^config (\w+)$", "\n".join(texts), re.M))
-        ours = self.series.options()
         # nothing is compiled that was not asked for
         kernel.check_config(self.path / ".config", {
             f"CONFIG_{name}": value for name, value in self.options.items()
-            if name in have or name not in ours}, [])
+            if name in have or name not in self.ours}, [])
         stamp.write_text(key, encoding="ascii")
 
     def merge(self):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import env, measured
 from .build import Builder
-from .env import STACKS, remove, say, shown, step
+from .env import STACKS, remove, shown, step
 from .files import load_series, parse_series
 from .git import AUTHOR, Failure, GitError, ident_env, new_repository
 from .tree import BASE_REF, MADE, open_tree
@@ -133,11 +133,11 @@ def cmd_export(_args):
 
 # --- on other trees ----------------------------------------------------------
 
-def fill(clone, files, what):
+def fill(clone, files):
     """A commit of these files alone, checked out: git am writes the index anew for
     each mail, and that of all of the kernel's files takes it a second."""
     clone.add(files)
-    commit = clone.commit(clone.get("write-tree"), what)
+    commit = clone.commit(clone.get("write-tree"), "what the series touches")
     clone("reset", "-q", "--hard", commit)
     return commit
 
@@ -222,7 +222,7 @@ def cmd_verify(_args):
         # What it makes is the tree's: of that, stacks are published.
         clone = new_repository(Path(tmp) / "linux", "mails").having(
             GIT_OBJECT_DIRECTORY=str(git.dir / "objects"))
-        start = fill(clone, git.files(BASE_REF, paths), "what the series touches")
+        start = fill(clone, git.files(BASE_REF, paths))
         tried = stacks(out, sections)
         for what, why in try_stacks(clone, start, tried):
             if why:
