@@ -11,8 +11,7 @@
  * - Samples of the two sizes alternate, so that a drift of the load falls on
  *   both: 3 to 16 pairs, until it is clear which is better, or one if the
  *   trial loses 6%.  The smaller size must gain half a percent more than chance
- *   may (a quarter, if it is there already): if the load comes when it comes,
- *   there is only chance.
+ *   may: if the load comes when it comes, there is only chance.
  * - If no size is better, park for 256 samples, then try again; for twice as
  *   long each time, up to 4096.
  * - A time that is off by a quarter, beyond what it varies by, is measured once
@@ -85,7 +84,7 @@ static void plug_next(struct blk_plug_adaptive *a)
 static s64 plug_sure(const struct blk_plug_adaptive *a)
 {
 	bool smaller = a->trial < a->from;
-	s64 n = a->pairs, diff = a->sum - n * (smaller ? GAIN : -GAIN / 2);
+	s64 n = a->pairs, diff = a->sum - n * (smaller ? GAIN : -GAIN);
 	s64 dev = div64_u64(a->dev * ONE, a->time);
 	/* few pairs tell too little: count what was seen before as well */
 	s64 var = a->squares - div64_s64(a->sum * a->sum, n) + 2 * dev * dev;
@@ -200,12 +199,13 @@ static void plug_epoch(struct blk_plug_adaptive *a, u32 in_flight)
 void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s)
 {
-	if (s->flushes && a->group == a->from)
+	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
+	u64 time = s->nr && !(s->ns >> 36) ? div64_u64(s->ns * 256, s->nr) : 0;
+
+	if (time && s->flushes && a->group == a->from)
 		a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,
 				LARGEST);
-	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
-	plug_take(a, s->nr && !(s->ns >> 36) ?
-		     div64_u64(s->ns * 256, s->nr) : 0);
+	plug_take(a, time);
 	plug_epoch(a, s->in_flight);
 }
 

@@ -21,8 +21,9 @@
  * Some queues do as under "always" in every mode: an elevator merges and sorts
  * what the plug has held; a ->queue_rq() that may sleep would stall the
  * submission more often; a driver without ->queue_rqs() takes no groups.  So
- * does a plug that holds requests of several hardware queues, but for "never":
- * one's group would push out what another still wants to merge.
+ * does a plug that holds requests of several hardware queues: one's group would
+ * push out what another still wants to merge.  ("never" does as ever, unless the
+ * plug holds requests of several request queues.)
  *
  * The group is chosen at the plug's first request, not in blk_start_plug(),
  * since that does not know what queue the I/O is for.
@@ -163,13 +164,13 @@ void __blk_plug_policy_flush_group(struct blk_plug *plug,
 
 bool __blk_plug_policy_issue_now(struct blk_plug *plug, struct request *rq)
 {
-	if (blk_plug_policy_fallback(rq->q))
+	if (blk_op_is_passthrough(req_op(rq)) || blk_plug_policy_fallback(rq->q))
 		return false;
 	if (plug->rq_count) {
 		/* may hold older requests of this queue: do not overtake */
 		if (plug->multiple_queues)
 			return false;
-		/* held since before the mode was set: send them out first */
+		/* passthrough, or from before the mode was set: send it out */
 		if (plug->mq_list.tail->q == rq->q)
 			blk_plug_policy_flush(plug);
 	}

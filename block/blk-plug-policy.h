@@ -88,26 +88,24 @@ static inline void blk_plug_policy_first_rq(struct blk_plug *plug,
 
 /*
  * @rq comes next, as its bio has not been merged: send out a full group.  That
- * is of one hardware queue, and so is what it counts.
+ * is of one hardware queue, and so is what it counts.  False: @rq is a bio's
+ * and not to be held but issued; what was held of its queue has been sent out.
  */
-static inline void blk_plug_policy_flush_group(struct blk_plug *plug,
-					       const struct request *rq)
+static inline bool blk_plug_policy_hold(struct blk_plug *plug,
+					struct request *rq)
 {
-	if (!blk_plug_policy_on() || !plug->rq_count)
-		return;
+	if (!blk_plug_policy_on())
+		return true;
+	if (blk_plug_policy_get(rq->q) == BLK_PLUG_POLICY_NEVER &&
+	    __blk_plug_policy_issue_now(plug, rq))
+		return false;
+	if (!plug->rq_count)
+		return true;
 	if (plug->mq_list.tail->mq_hctx != rq->mq_hctx)
 		blk_plug_policy_no_group(plug);
 	else if (plug->rq_count >= plug->policy.group)
 		__blk_plug_policy_flush_group(plug, rq);
-}
-
-/* Is @rq to be issued, and not held?  Then what was held before is sent out. */
-static inline bool blk_plug_policy_issue_now(struct blk_plug *plug,
-					     struct request *rq)
-{
-	return blk_plug_policy_on() &&
-		blk_plug_policy_get(rq->q) == BLK_PLUG_POLICY_NEVER &&
-		__blk_plug_policy_issue_now(plug, rq);
+	return true;
 }
 
 /* A plug is about to send out what it holds. */

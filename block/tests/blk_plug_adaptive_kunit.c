@@ -157,8 +157,8 @@ static const struct trial_case trial_cases[] = {
 	{ "great_gain_is_measured_twice", 8, 2500, 9, 8, 4 },
 	{ "less_than_it_must_loses", 8, 9960, 6, 32, 16 },
 	{ "no_more_than_it_must_takes_sixteen", 8, 9950, 32, 32, 16 },
-	{ "larger_may_lose_a_quarter_percent", 16, 9222, 6, 16, 4 },
-	{ "larger_must_not_lose_more", 16, 9224, 6, 8, 0 },
+	{ "larger_may_lose_half_a_percent", 16, 9244, 6, 16, 4 },
+	{ "larger_must_not_lose_more", 16, 9248, 6, 8, 0 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(trial, trial_cases, name);
@@ -294,6 +294,7 @@ static void blk_plug_adaptive_test_odd(struct kunit *test)
 
 	for (i = 0; i < 12; i++) {
 		KUNIT_EXPECT_EQ(test, s.a.group, 8);
+		KUNIT_EXPECT_EQ(test, s.a.fill, 8);
 		s.time = i % 4 == 3 && i < 11 ? 1500 : c->time;
 		decide(test, &s, s.time ? sim_sample(&s) : c->s);
 	}

@@ -207,8 +207,8 @@ static void blk_plug_policy_test_fallback(struct kunit *test)
 	blk_plug_policy_first_rq(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, follows ? 8 : NO_GROUP);
 	f->q.plug_policy = NEVER;
-	KUNIT_EXPECT_EQ(test, blk_plug_policy_issue_now(&f->plug, f->next),
-			follows);
+	KUNIT_EXPECT_EQ(test, blk_plug_policy_hold(&f->plug, f->next),
+			!follows);
 	f->q.plug_policy = ADAPTIVE;
 	blk_plug_policy_alloc_hctx(&f->hctx, GFP_KERNEL);
 	/* a driver that takes no groups needs no memory for it */
@@ -279,7 +279,7 @@ struct group_case {
 	int sector;			/* of the next, from the newest one */
 	unsigned int bytes;
 	enum req_op op;
-	bool nomerges, other_queue;
+	bool nomerges, other_hctx;
 };
 
 static const struct group_case group_cases[] = {
@@ -297,8 +297,8 @@ static const struct group_case group_cases[] = {
 	{ "write", true, SEQ_SMALL, 8, 8, 8, SZ_4K, REQ_OP_WRITE },
 	{ "no_sectors", true, SEQ_SMALL, 8, 8, 8, SZ_4K, REQ_OP_DRV_IN },
 	{ "no_merges", true, SEQ_SMALL, 8, 8, 8, SZ_4K, .nomerges = true },
-	{ "a_second_queue", false, ADAPTIVE, 8, 8, 99, SZ_4K,
-	  .other_queue = true },
+	{ "a_second_hctx", false, ADAPTIVE, 8, 8, 99, SZ_4K,
+	  .other_hctx = true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(group, group_cases, name);
@@ -318,9 +318,9 @@ static void blk_plug_policy_test_flush_group(struct kunit *test)
 	f->next->cmd_flags = (__force blk_opf_t)c->op;
 	f->next->__sector += c->sector;
 	f->next->__data_len = c->bytes;
-	if (c->other_queue)
+	if (c->other_hctx)
 		f->next->mq_hctx = &f->hctx + 1;	/* nobody looks at it */
-	blk_plug_policy_flush_group(&f->plug, f->next);
+	KUNIT_EXPECT_TRUE(test, blk_plug_policy_hold(&f->plug, f->next));
 	KUNIT_EXPECT_EQ(test, f->sent, c->sends ? c->held : 0);
 	KUNIT_EXPECT_EQ(test, f->plug.rq_count, c->sends ? 0 : c->held);
 }
@@ -332,47 +332,54 @@ static void blk_plug_policy_test_second_hctx(struct kunit *test)
 
 	blk_plug_policy_first_rq(&f->plug, f->rq);
 	hold(f, 1);
-	blk_plug_policy_flush_group(&f->plug, f->next);
+	blk_plug_policy_hold(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, 8);
 	KUNIT_EXPECT_TRUE(test, f->plug.policy.counts);
 	f->next->mq_hctx = &f->hctx + 1;	/* nobody looks at it */
-	blk_plug_policy_flush_group(&f->plug, f->next);
+	blk_plug_policy_hold(&f->plug, f->next);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, NO_GROUP);
 	KUNIT_EXPECT_FALSE(test, f->plug.policy.counts);
 }
 
 struct now_case {
 	const char *name;
-	bool now, sends;
+	bool now;
 	enum blk_plug_policy_mode mode;
-	u8 held;
+	u8 held, group;
 	bool other_queue, multiple_queues;
+	enum req_op op;
 };
 
 static const struct now_case now_cases[] = {
-	{ "empty_plug", true, false, NEVER },
-	{ "sends_what_was_held_before", true, true, NEVER, 3 },
-	{ "leaves_another_queue_alone", true, false, NEVER, 3, true },
-	{ "must_not_overtake", false, false, NEVER, 3, true, true },
-	{ "adaptive", false, false, ADAPTIVE, 3 },
+	{ "empty_plug", true, NEVER, 0, NO_GROUP },
+	{ "sends_what_was_held_before", true, NEVER, 3, 4 },
+	{ "sends_passthrough_held_before", true, NEVER, 3, NO_GROUP },
+	{ "leaves_another_queue_alone", true, NEVER, 3, 3, true },
+	{ "must_not_overtake", false, NEVER, 3, NO_GROUP, true, true },
+	{ "holds_passthrough", false, NEVER, 3, NO_GROUP, .op = REQ_OP_DRV_IN },
+	{ "adaptive", false, ADAPTIVE, 3, 4 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(now, now_cases, name);
 
-/* "never" issues each request as it comes, in order. */
+/* "never" issues each request of a bio as it comes, in order. */
 static void blk_plug_policy_test_issue_now(struct kunit *test)
 {
 	const struct now_case *c = test->param_value;
 	struct fake *f = fake_alloc(test, c->mode);
 
 	hold(f, c->held);
+	f->plug.policy.group = c->group;
 	f->plug.multiple_queues = c->multiple_queues;
-	if (c->other_queue)
+	f->next->cmd_flags = (__force blk_opf_t)c->op;
+	if (c->other_queue) {
 		f->rq[2].q = &f->other_q;
-	KUNIT_EXPECT_EQ(test, blk_plug_policy_issue_now(&f->plug, f->next),
-			c->now);
-	KUNIT_EXPECT_EQ(test, f->sent, c->sends ? c->held : 0);
-	KUNIT_EXPECT_EQ(test, f->plug.rq_count, c->sends ? 0 : c->held);
+		f->rq[2].mq_hctx = &f->hctx + 1;
+	}
+	KUNIT_EXPECT_EQ(test, blk_plug_policy_hold(&f->plug, f->next), !c->now);
+	KUNIT_EXPECT_EQ(test, f->sent, c->now && !c->other_queue ? c->held : 0);
+	KUNIT_EXPECT_EQ(test, f->plug.rq_count + f->sent, c->held);
+	KUNIT_EXPECT_EQ(test, f->plug.policy.group, c->group);
 }
 
 /* Does sending out @nr requests drop the plug's reading of the clock? */
@@ -382,16 +389,14 @@ static bool drops_clock(struct fake *f, unsigned int nr)
 	bool dropped;
 
 	hold(f, nr);
-	f->plug.policy.group = nr ?: NO_GROUP;
+	f->q.plug_policy = nr ? ADAPTIVE : NEVER;
+	f->plug.policy.group = nr;
 	/* nothing in between may sleep: that would flush the fake plug */
 	preempt_disable();
 	current->plug = &f->plug;
 	current->flags |= PF_BLOCK_TS;
 	f->plug.cur_ktime = 1;
-	if (nr)
-		blk_plug_policy_flush_group(&f->plug, f->next);
-	else
-		blk_plug_policy_issue_now(&f->plug, f->next);
+	blk_plug_policy_hold(&f->plug, f->next);
 	dropped = !f->plug.cur_ktime;
 	current->flags &= ~PF_BLOCK_TS;
 	current->plug = outer;

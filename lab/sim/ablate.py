@@ -42,7 +42,6 @@ RULES = {
     "double": ((" ?: twice);", ");"),),
     "what plugs fill": (("roundup_pow_of_two(a->fill)", "LARGEST"),),
     "nothing while it varies": (("if (a->dev > a->time / NOISY)", "if (false)"),),
-    "a quarter percent less": (("(smaller ? GAIN : -GAIN / 2)", "GAIN"),),
     "anew after a win": (("		a->time = time;\n	}\n	plug_next(a);",
                           "	}\n	plug_next(a);"),),
     "another load": (("		if (++a->outliers >= MAX_OUTLIERS)\n", "		if (false)\n"),),
