@@ -12,8 +12,8 @@
  * - seq-small: as under "always", small requests that continue each other.  All
  *   others leave in groups of at most 8 requests and 128 KiB, if all are as
  *   large as the first.
- * - adaptive: requests leave in groups of the size that blk-plug-adaptive.c has
- *   found for their hardware queue.
+ * - adaptive: requests, large ones as well, leave in groups of the size that
+ *   blk-plug-adaptive.c has found for their hardware queue.
  *
  * A full group waits for a bio that has joined none of its requests, and leaves
  * then.  So no merge that "always" makes is lost, whatever the size.

@@ -108,6 +108,15 @@ static inline bool blk_plug_policy_hold(struct blk_plug *plug,
 	return true;
 }
 
+/*
+ * Is a plug to be flushed as its newest request is large?  Under "adaptive" not,
+ * where trials tell what holding it costs.
+ */
+static inline bool blk_plug_policy_flush_large(const struct blk_plug *plug)
+{
+	return !blk_plug_policy_on() || !plug->policy.counts;
+}
+
 /* A plug is about to send out what it holds. */
 static inline void blk_plug_policy_count_flush(const struct blk_plug *plug)
 {

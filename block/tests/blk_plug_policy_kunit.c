@@ -261,6 +261,9 @@ static void blk_plug_policy_test_first_rq(struct kunit *test)
 	blk_plug_policy_first_rq(&f->plug, &f->rq[0]);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, c->group);
 	KUNIT_EXPECT_EQ(test, !!f->plug.policy.counts, c->mode == ADAPTIVE);
+	/* where trials choose the group, no size does */
+	KUNIT_EXPECT_EQ(test, blk_plug_policy_flush_large(&f->plug),
+			c->mode != ADAPTIVE);
 	/* the groups of one queue are not those of two */
 	blk_plug_policy_no_group(&f->plug);
 	KUNIT_EXPECT_EQ(test, f->plug.policy.group, NO_GROUP);

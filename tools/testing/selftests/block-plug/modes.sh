@@ -38,11 +38,12 @@ each_disk()
 	for mode in always adaptive; do
 		each "random 4K"       mode_counts $mode rand 4k   32  1  0
 		each "sequential 4K"   mode_counts $mode seq  4k    1  1 31
-		each "random 32K"      mode_counts $mode rand 32k  32  1  0
 		each "random 64K"      mode_counts $mode rand 64k  32  1  0
-		each "sequential 64K"  mode_counts $mode seq  64k   4  4 31
 	done
 	each "random 128K"     mode_counts always    rand 128k 32 32  0
+	each "random 128K"     mode_counts adaptive  rand 128k 32  1  0
+	each "sequential 64K"  mode_counts always    seq  64k   4  4 31
+	each "sequential 64K"  mode_counts adaptive  seq  64k   4  1 31
 	each "random 4K"       mode_counts seq-small rand 4k   32  4  0
 	each "random 16K"      mode_counts seq-small rand 16k  32  4  0
 	each "random 20K"      mode_counts seq-small rand 20k  32  6  0
@@ -52,7 +53,6 @@ each_disk()
 	each "sequential 4K"   mode_counts seq-small seq  4k    1  1 31
 	each "sequential 64K"  mode_counts seq-small seq  64k   4  4 31
 	each "random 4K"       mode_counts never     rand 4k   32  0  0
-	each "random 32K"      mode_counts never     rand 32k  32  0  0
 	each "random 128K"     mode_counts never     rand 128k 32  0  0
 	each "sequential 4K"   mode_counts never     seq  4k   32  0  0
 	#                    mode      I/Os groups
@@ -67,7 +67,7 @@ each_disk()
 }
 
 require root knob debugfs counts plug_load fio taskset null_blk nvme_if_any
-plan $((31 + 8 + 35 * $(count_words "$NVME")))
+plan $((29 + 8 + 33 * $(count_words "$NVME")))
 must null_create bp0
 for DISK in bp0 $NVME; do
 	each_disk
