@@ -512,11 +512,14 @@ static void complete(struct sim *sim, struct task *task,
 
 /* --- the plug, by the rules of blk_add_rq_to_plug(), blk-plug-policy.c --- */
 
-/* Does what is held leave before another request comes? */
-static bool plug_full(const struct plug *plug, u32 size)
+/* Does what is held leave before another request comes?  Only "always" looks
+ * at its size.
+ */
+static bool plug_full(const struct sim *sim, const struct plug *plug, u32 size)
 {
 	return plug->nr && (plug->nr >= PLUG_MAX || plug->nr >= plug->group ||
-			    plug->ios[plug->nr - 1] * size >= PLUG_FLUSH_SIZE);
+			    (sim->config->group == PLUG_MAX &&
+			     plug->ios[plug->nr - 1] * size >= PLUG_FLUSH_SIZE));
 }
 
 static bool plug_join(struct plug *plug, const struct phase *phase, u64 pos)
@@ -575,7 +578,7 @@ static void prepare(struct sim *sim, struct task *task)
 
 		if (!task->prepared)
 			ns += joins ? phase->join : phase->submit;
-		task->prepared = !joins && plug_full(plug, phase->size);
+		task->prepared = !joins && plug_full(sim, plug, phase->size);
 		if (task->prepared)
 			break;
 		if (!joins)

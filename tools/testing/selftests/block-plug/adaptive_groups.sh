@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Description: debugfs pins the group size of "adaptive", and refuses what is no
-# size; plugs then send out groups of exactly that size, but for what is large. A
-# full group waits for the next request that joins none.
+# size; plugs then send out groups of exactly that size, however large requests
+# are. A full group waits for the next request that joins none.
 
 . "${0%/*}/groups_lib.sh"
 . "${0%/*}/adaptive_lib.sh"
@@ -130,7 +130,7 @@ check "a pin outlives the mode, and what is learnt" outlives_the_mode
 for row in "1  rand 4k   32 32  0" "32 rand 4k   32  1  0" \
 	   "3  rand 4k   32 11  0" "31 rand 4k   32  2  0" \
 	   "1  seq  4k    1  1 31" "8  seq  4k    1  1 31" \
-	   "8  seq  64k   4  1 31" "1  rand 128k 32 32  0"; do
+	   "8  seq  64k   4  1 31" "8  rand 128k 32  4  0"; do
 	# shellcheck disable=SC2086 # a row
 	set -- $row
 	check "$1: $2 $3" mode_counts "$@"

@@ -29,7 +29,7 @@ each()
 	check "$DISK: $1, $what" "$command" "$@"
 }
 
-# "adaptive" begins as "always", and tries no other size within 1000 requests.
+# "adaptive" begins with 32, and tries no other size within 1000 requests.
 each_disk()
 {
 	local mode
