@@ -512,9 +512,7 @@ static void complete(struct sim *sim, struct task *task,
 
 /* --- the plug, by the rules of blk_add_rq_to_plug(), blk-plug-policy.c --- */
 
-/* Does what is held leave before another request comes?  Only "always" looks
- * at its size.
- */
+/* Does what is held leave before the next?  Only "always" looks at its size. */
 static bool plug_full(const struct sim *sim, const struct plug *plug, u32 size)
 {
 	return plug->nr && (plug->nr >= PLUG_MAX || plug->nr >= plug->group ||
