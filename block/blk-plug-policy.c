@@ -22,8 +22,8 @@
  * what the plug has held; a ->queue_rq() that may sleep would stall the
  * submission more often; a driver without ->queue_rqs() takes no groups.  So
  * does a plug that holds requests of several hardware queues: one's group would
- * push out what another still wants to merge.  ("never" does as ever, unless the
- * plug holds requests of several request queues.)
+ * push out what another wants to merge.  ("never" does as ever, unless the plug
+ * holds requests of several request queues.)
  *
  * The group is chosen at the plug's first request, not in blk_start_plug(),
  * since that does not know what queue the I/O is for.
@@ -164,7 +164,7 @@ void __blk_plug_policy_flush_group(struct blk_plug *plug,
 
 bool __blk_plug_policy_issue_now(struct blk_plug *plug, struct request *rq)
 {
-	if (blk_op_is_passthrough(req_op(rq)) || blk_plug_policy_fallback(rq->q))
+	if (blk_rq_is_passthrough(rq) || blk_plug_policy_fallback(rq->q))
 		return false;
 	if (plug->rq_count) {
 		/* may hold older requests of this queue: do not overtake */

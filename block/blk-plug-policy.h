@@ -108,10 +108,7 @@ static inline bool blk_plug_policy_hold(struct blk_plug *plug,
 	return true;
 }
 
-/*
- * Is a plug to be flushed as its newest request is large?  Under "adaptive" not,
- * where trials tell what holding it costs.
- */
+/* May a plug be flushed by size?  Under "adaptive" not: it learns by groups. */
 static inline bool blk_plug_policy_flush_large(const struct blk_plug *plug)
 {
 	return !blk_plug_policy_on() || !plug->policy.counts;

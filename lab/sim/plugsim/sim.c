@@ -512,12 +512,13 @@ static void complete(struct sim *sim, struct task *task,
 
 /* --- the plug, by the rules of blk_add_rq_to_plug(), blk-plug-policy.c --- */
 
-/* Does what is held leave before the next?  Only "always" looks at its size. */
+/* Is what is held sent out first?  Only "always" looks at its size. */
 static bool plug_full(const struct sim *sim, const struct plug *plug, u32 size)
 {
-	return plug->nr && (plug->nr >= PLUG_MAX || plug->nr >= plug->group ||
-			    (sim->config->group == PLUG_MAX &&
-			     plug->ios[plug->nr - 1] * size >= PLUG_FLUSH_SIZE));
+	if (!plug->nr || plug->nr >= PLUG_MAX || plug->nr >= plug->group)
+		return plug->nr;
+	return sim->config->group == PLUG_MAX &&
+		plug->ios[plug->nr - 1] * size >= PLUG_FLUSH_SIZE;
 }
 
 static bool plug_join(struct plug *plug, const struct phase *phase, u64 pos)
