@@ -37,7 +37,7 @@ enum {
 	MAX_PAIRS	= 16,
 	MIN_PATIENCE	= 256,
 	MAX_PATIENCE	= 4096,
-	MAX_OUTLIERS		= 4,
+	MAX_OUTLIERS	= 4,
 	GAIN		= ONE / 200,
 	LOSS		= 6 * ONE / 100,
 	SURE		= 4,		/* square of 2 standard errors */
@@ -60,6 +60,7 @@ static void plug_try(struct blk_plug_adaptive *a, unsigned int trial)
 	a->squares = 0;
 	if (trial)
 		return;
+	a->tried = 0;
 	a->parked = a->patience;
 	a->patience = min(2 * a->patience, MAX_PATIENCE);
 }
@@ -73,30 +74,26 @@ static void plug_next(struct blk_plug_adaptive *a)
 	unsigned int left = ALL & ~a->tried;
 	unsigned int quarter = a->from == LARGEST ? most / 4 & left : 0;
 	unsigned int twice = a->from <= filled ? 2 * a->from & left : 0;
+	bool noisy = a->dev > a->time / NOISY;
 
-	if (a->dev > a->time / NOISY)
-		plug_try(a, 0);
-	else
-		plug_try(a, quarter ?: (most / 2 & left) ?: twice);
+	plug_try(a, noisy ? 0 : quarter ?: (most / 2 & left) ?: twice);
 }
 
 /* Does the smaller size gain what it must?  In standard errors, squared. */
 static s64 plug_sure(const struct blk_plug_adaptive *a)
 {
 	bool smaller = a->trial < a->from;
-	s64 n = a->pairs, diff = a->sum - n * (smaller ? GAIN : -GAIN);
+	s64 n = a->pairs, diff = (smaller ? a->sum : -a->sum) - n * GAIN;
 	s64 dev = div64_u64(a->dev * ONE, a->time);
 	/* few pairs tell too little: count what was seen before as well */
 	s64 var = a->squares - div64_s64(a->sum * a->sum, n) + 2 * dev * dev;
 
-	diff = smaller ? diff : -diff;
 	return div64_s64(diff < 0 ? -diff * diff : diff * diff, var + 1);
 }
 
 /* After each pair: is one of the two sizes better, or does it go on? */
 static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 {
-	bool smaller = a->trial < a->from, better;
 	s64 gain, sure;
 
 	if (a->group == a->from) {
@@ -115,20 +112,11 @@ static void plug_in_trial(struct blk_plug_adaptive *a, u64 time)
 		return;
 	}
 	a->tried |= a->trial;
-	better = sure > 0;
-	if (smaller == better) {
+	if (sure > 0 ? a->trial < a->from : a->trial > a->from) {
 		a->tried = a->from;
 		a->from = a->trial;
 		a->time = time;
 	}
-	plug_next(a);
-}
-
-static void plug_in_park(struct blk_plug_adaptive *a)
-{
-	if (--a->parked)
-		return;
-	a->tried = 0;
 	plug_next(a);
 }
 
@@ -160,8 +148,8 @@ static void plug_take(struct blk_plug_adaptive *a, u64 time)
 			plug_learn(a, time);
 		if (a->trial)
 			plug_in_trial(a, time);
-		else
-			plug_in_park(a);
+		else if (!--a->parked)
+			plug_next(a);
 	}
 }
 
@@ -171,7 +159,6 @@ void blk_plug_adaptive_init(struct blk_plug_adaptive *a, unsigned int delay)
 		.group = LARGEST,
 		.from = LARGEST,
 		.epoch = MIN_EPOCH,
-		.length = MIN_EPOCH,
 		.settle = true,
 		.fill = 1,
 		.delay = delay,
@@ -187,8 +174,7 @@ static void plug_epoch(struct blk_plug_adaptive *a, u32 in_flight)
 
 	/* what is in flight varies; there may be little just now */
 	if (!a->trial)
-		a->length = max(max(length, a->length - a->length / 8),
-				MIN_EPOCH);
+		a->length = max3(length, a->length - a->length / 8, MIN_EPOCH);
 	a->random = a->random * 1664525 + 1013904223;
 	a->epoch = a->length + (a->random >> 24) * a->length / 512;
 	/* for a transition a short sample will do */
@@ -199,8 +185,8 @@ static void plug_epoch(struct blk_plug_adaptive *a, u32 in_flight)
 void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 			      const struct blk_plug_adaptive_sample *s)
 {
-	/* 2^36 ns is a minute; the arithmetic needs 24 bits more */
-	u64 time = s->nr && !(s->ns >> 36) ? div64_u64(s->ns * 256, s->nr) : 0;
+	/* below a minute for each: the arithmetic needs 16 bits more */
+	u64 time = s->ns >> 36 < s->nr ? div64_u64(s->ns * 256, s->nr) : 0;
 
 	if (time && s->flushes && a->group == a->from)
 		a->fill = clamp((s->nr + s->flushes / 2) / s->flushes, 1,

@@ -132,7 +132,7 @@ static bool blk_plug_policy_sequential(const struct request *prev,
 		 blk_rq_pos(prev) == pos + blk_rq_sectors(rq));
 }
 
-/* Drop the cached clock reading as often as "always" does. */
+/* Drop the cached clock reading once in 32 requests, or behind a large one. */
 static void blk_plug_policy_sent(struct blk_plug *plug, unsigned int nr,
 				 unsigned int bytes)
 {

@@ -86,6 +86,13 @@ static inline void blk_plug_policy_first_rq(struct blk_plug *plug,
 		__blk_plug_policy_first_rq(plug, rq);
 }
 
+/* A plug is about to send out what it holds. */
+static inline void blk_plug_policy_count_flush(const struct blk_plug *plug)
+{
+	if (blk_plug_policy_on() && plug->policy.counts)
+		__blk_plug_policy_count_flush(plug);
+}
+
 /*
  * @rq comes next, as its bio has not been merged: send out a full group.  That
  * is of one hardware queue, and so is what it counts.  False: @rq is a bio's
@@ -101,10 +108,13 @@ static inline bool blk_plug_policy_hold(struct blk_plug *plug,
 		return false;
 	if (!plug->rq_count)
 		return true;
-	if (plug->mq_list.tail->mq_hctx != rq->mq_hctx)
+	if (plug->mq_list.tail->mq_hctx != rq->mq_hctx) {
+		/* smaller groups would have left, and been counted, before */
+		blk_plug_policy_count_flush(plug);
 		blk_plug_policy_no_group(plug);
-	else if (plug->rq_count >= plug->policy.group)
+	} else if (plug->rq_count >= plug->policy.group) {
 		__blk_plug_policy_flush_group(plug, rq);
+	}
 	return true;
 }
 
@@ -112,13 +122,6 @@ static inline bool blk_plug_policy_hold(struct blk_plug *plug,
 static inline bool blk_plug_policy_flush_large(const struct blk_plug *plug)
 {
 	return !blk_plug_policy_on() || !plug->policy.counts;
-}
-
-/* A plug is about to send out what it holds. */
-static inline void blk_plug_policy_count_flush(const struct blk_plug *plug)
-{
-	if (blk_plug_policy_on() && plug->policy.counts)
-		__blk_plug_policy_count_flush(plug);
 }
 
 #endif /* BLK_PLUG_POLICY_H */

@@ -278,9 +278,10 @@ static const struct odd_case odd_cases[] = {
 	{ "slower_by_a_fifth", 1800, true },
 	{ "no_requests", .s = { 1000000, 0, 16 } },
 	{ "no_time", .s = { 0, 512, 16 } },
-	/* which is 1380 ns for each of them */
-	{ "more_than_a_minute", .s = { 1ULL << 36, 49796544, 6224568 } },
-	{ "all_ones", .s = { U64_MAX, U32_MAX, U32_MAX, U32_MAX } },
+	/* which is 1380 ns for each of them, as before */
+	{ "more_than_a_minute", 0, true, { 1ULL << 36, 49796544, 6224568 } },
+	{ "more_than_a_minute_each", .s = { 1ULL << 46, 1024, 512 } },
+	{ "largest", .s = { U64_MAX, 1, 1, U32_MAX } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(odd, odd_cases, name);

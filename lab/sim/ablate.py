@@ -41,7 +41,7 @@ RULES = {
     "half": (("(most / 2 & left) ?: twice", "twice"),),
     "double": ((" ?: twice);", ");"),),
     "what plugs fill": (("roundup_pow_of_two(a->fill)", "LARGEST"),),
-    "nothing while it varies": (("if (a->dev > a->time / NOISY)", "if (false)"),),
+    "nothing while it varies": (("= a->dev > a->time / NOISY;", "= false;"),),
     "anew after a win": (("		a->time = time;\n	}\n	plug_next(a);",
                           "	}\n	plug_next(a);"),),
     "another load": (("		if (++a->outliers >= MAX_OUTLIERS)\n", "		if (false)\n"),),

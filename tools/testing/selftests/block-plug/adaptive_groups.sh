@@ -109,7 +109,7 @@ FILE=$DEBUGFS/block/$DISK/hctx0/plug_adaptive
 require root knob debugfs counts trace plug_load submit_list as_nobody \
 	taskset null_blk nvme_if_any
 must null_create "$DISK"
-plan $((37 + 4 * $(count_words "$NVME")))
+plan $((36 + 4 * $(count_words "$NVME")))
 
 check "is unpinned on a new disk, and takes 0" starts_unpinned
 for mode in always never seq-small adaptive; do
@@ -155,8 +155,6 @@ check "8: a large one is the first" plug      8  12  2 0:128k 1m:4k*11+1m
 check "32: large ones are held as small ones are" \
 	plug				     32   8  1 0:4k*4+1m 4m:128k*2+1m \
 	6m:4k*2+1m
-check "32: large ones are held without merges, as under always" \
-	with_nomerges 2 plug		     32   8  1 0:128k*8+1m
 check "8: two runs are two requests" plug     8   2  1 0:4k*8 1m:4k*8
 check "1: two runs are two requests" plug     1   2  2 0:4k*8 1m:4k*8
 for DISK in $NVME; do

@@ -20,6 +20,7 @@
 	typeof(y) _max2 = (y);			\
 	_max1 > _max2 ? _max1 : _max2;		\
 })
+#define max3(x, y, z)		max(max(x, y), z)
 #define clamp(val, lo, hi)	min(max(val, lo), hi)
 
 #endif /* PLUGSIM_LINUX_MINMAX_H */
