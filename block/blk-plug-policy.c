@@ -112,7 +112,7 @@ void __blk_plug_policy_first_rq(struct blk_plug *plug, struct request *rq)
 	}
 	if (!tune || READ_ONCE(rq->q->elevator))
 		return;
-	plug->policy.counts = true;
+	plug->policy.counts = !plug->policy.mixed;
 	group = READ_ONCE(tune->group);
 	/* the plug is full by then anyway */
 	if (group < BLK_MAX_REQUEST_COUNT)

@@ -109,9 +109,10 @@ static inline bool blk_plug_policy_hold(struct blk_plug *plug,
 	if (!plug->rq_count)
 		return true;
 	if (plug->mq_list.tail->mq_hctx != rq->mq_hctx) {
-		/* smaller groups would have left, and been counted, before */
+		/* so many count, whether they have left in groups or not */
 		blk_plug_policy_count_flush(plug);
 		blk_plug_policy_no_group(plug);
+		plug->policy.mixed = true;
 	} else if (plug->rq_count >= plug->policy.group) {
 		__blk_plug_policy_flush_group(plug, rq);
 	}

@@ -280,6 +280,7 @@ static const struct odd_case odd_cases[] = {
 	{ "no_time", .s = { 0, 512, 16 } },
 	/* which is 1380 ns for each of them, as before */
 	{ "more_than_a_minute", 0, true, { 1ULL << 36, 49796544, 6224568 } },
+	{ "a_minute_each", .s = { (1024ULL << 36) - 1, 1024, 128 } },
 	{ "more_than_a_minute_each", .s = { 1ULL << 46, 1024, 512 } },
 	{ "largest", .s = { U64_MAX, 1, 1, U32_MAX } },
 };

@@ -351,6 +351,10 @@ static void blk_plug_policy_test_second_hctx(struct kunit *test)
 	blk_plug_policy_hold(&f->plug, f->next);
 	blk_plug_policy_count_flush(&f->plug);
 	KUNIT_EXPECT_EQ(test, *counter(f, TYPE), (1ULL << 32) + 1);
+	/* nor what the plug holds later, which depends on the groups */
+	blk_plug_policy_first_rq(&f->plug, f->rq);
+	KUNIT_EXPECT_EQ(test, f->plug.policy.group, 8);
+	KUNIT_EXPECT_FALSE(test, f->plug.policy.counts);
 }
 
 struct now_case {

@@ -65,7 +65,7 @@ KERNEL_WARNING = re.compile(
 KERNEL_ARGS = ("printk.time=1 panic=-1 oops=panic quiet loglevel=5 "
                "no_timer_check nvme.poll_queues=1 null_blk.nr_devices=0 brd.rd_nr=0")
 # KUnit's tests are not what this boots for.
-UML_ARGS = "console=tty0 con0=null,fd:1 con=null kunit.enable=0"
+UML_ARGS = "console=tty0 con0=null,fd:1 con=null kunit.enable=0 seccomp=auto"
 
 
 class UsageError(Exception):
