@@ -211,8 +211,8 @@ not_taught()
 two_disks()
 {
 	new_disk && set_mode bp0 "$1" || return 1
-	sampled batches bp3 12800 /dev/bp0 || return
-	expect_sampled 12800
+	sampled batches bp3 6400 /dev/bp0 || return
+	expect_sampled 6400
 	expect_text "trials" "$(samples trial | sort -u)" 0
 }
 
