@@ -127,7 +127,7 @@ shared_by_two()
 	stop_jobs
 	trace_end
 	expect_legal
-	expect_count "samples" "$(samples nr | wc -l)" 20 1000000
+	expect_count "samples" "$(samples nr | wc -l)" 2 1000000
 }
 
 # While sizes are tried, what was written is there.
