@@ -3,7 +3,7 @@
 # that begin with "#!", "make help-all" those that begin with "#:".
 #!   make run       what the series does, on one screen: counts, time, devices
 #!   make deb       packages of kernel and tools, in build/deb/
-#!   make stick     a USB stick that compares the policies on any machine
+#!   make stick     a USB stick that compares kernels and policies on any machine
 #!   make series    mails for git am, in build/series-7.3/
 #!   make quick     what your change most likely breaks, in two minutes
 #!   make check     every test

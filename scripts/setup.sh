@@ -38,8 +38,8 @@ arm64="gcc-aarch64-linux-gnu=aarch64-linux-gnu-gcc
 	apt=apt-get dpkg=dpkg-deb
 	debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 stick="busybox-static=busybox fio linux-perf=perf zstd fdisk=sfdisk
-	dosfstools=mkfs.vfat mtools=mcopy
-	ovmf=/usr/share/OVMF/OVMF_CODE_4M.fd"
+	dosfstools=mkfs.vfat mtools=mcopy ovmf=/usr/share/ovmf/OVMF.fd
+	grub-common=grub-mkimage grub-pc-bin=/usr/lib/grub/i386-pc/boot.img"
 
 wanted() {
 	echo "$tree"

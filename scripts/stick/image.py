@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Build build/stick/plug-policy.img, a USB stick that compares the policies.
+"""Build build/stick/plug-policy.img, a USB stick that compares kernels and policies.
 
-It boots on PCs with UEFI, without Secure Boot. The first of its partitions is
-for the firmware: the kernel and the initramfs. The second is for people, since
-some systems hide the first: what to do, how to choose in advance, the reports.
+It boots on PCs, by UEFI without Secure Boot or by BIOS. The first partition is for the
+firmware: a kernel, and the initramfs, which has both. The second is for people, since some
+systems hide the first. A BIOS starts GRUB, which is in the third.
 """
 import hashlib
 import os
 import shutil
 import stat
-import subprocess
+import struct
 import tempfile
-import uuid
 from pathlib import Path
 
 from lab.qemu import guest
@@ -26,146 +25,147 @@ OUT = Path(kernel.BUILD, NAME)
 IMAGE = OUT / "plug-policy.img"
 
 # No modules: all that the machines of others need is in the kernel.
-kernel.VARIANTS.setdefault(NAME, (
-    kernel.TREE, "o-stick", [kernel.CONFIG, f"{HERE}/stick.config"], ["bzImage"]))
+KERNELS = {"patched": (NAME, kernel.TREE), "unpatched": (f"{NAME}-unpatched", kernel.BASE)}
+for variant, source in KERNELS.values():
+    kernel.VARIANTS.setdefault(variant, (
+        source, "o-stick", [kernel.CONFIG, f"{HERE}/stick.config"], ["bzImage"]))
+kernel.SEEDS.setdefault(f"{NAME}-unpatched", NAME)
 
-EMPTY = ["dev", "mnt", "proc", "sys", "tmp"]
 SECTOR = 512
 MIB = 1 << 20
 
-# Types of partitions: the firmware's, and one that all systems show.
+# Types of partitions: UEFI's, one that all systems show, and GRUB's.
 ESP = "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"
 DATA = "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7"
-# Where the first begins, as everywhere; room for the backup of the table.
+BIOS = "21686148-6449-6E6F-744E-656564454649"
+# Where the first begins, as everywhere; room for the backup of the table. GRUB is
+# between that and the table.
 START = MIB
 END = MIB
+GRUB_START = 34 * SECTOR
+GRUB = "/usr/lib/grub/i386-pc"
+GRUB_CONFIG = "linux /EFI/BOOT/BOOTX64.EFI\ninitrd /EFI/BOOT/initrd.zst\nboot\n"
 # FAT32 cannot be smaller; reports take less than a megabyte each.
 SMALLEST = 48 * MIB
-LEVEL = "-9"                    # -15 takes nine times as long, for 1%
-
-
-class StickError(kernel.BuildError):
-    """The image cannot be built; the message says why."""
 
 
 def program(name):
     """Where a program is that the stick, or its build, needs."""
     found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if not found:
-        raise StickError(f"{name} is not installed; as root: sh scripts/setup.sh stick")
+        raise kernel.BuildError(f"{name} is not installed; as root: sh scripts/setup.sh stick")
     return found
 
 
-def run(name, *args):
-    return kernel.quiet([program(name), *map(str, args)], name)
+def run(name, *args, **how):
+    return kernel.quiet([program(name), *map(str, args)], name, **how)
 
 
 # --- the initramfs ---------------------------------------------------------
 
 def contents():
-    """{path on the stick: file of this machine} of all but links."""
-    programs = [program(name) for name in ("fio", "perf")]
-    found, lacking = guest.libraries(*programs)
-    if lacking:
-        raise StickError(f"libraries are missing here: {', '.join(lacking)}")
-    files = {there: here for here, _, there in (
-        pair.rpartition(":") for pair in laboratory.python_files())}
-    files.update({path: path for path in found})
-    files.update({f"/bin/{os.path.basename(path)}": path for path in programs})
-    for top, paths in ((HERE, HERE.glob("booted/*.py")),
-                       (TOOLS, [*TOOLS.glob("plugbench*"), *TOOLS.glob("plugtools/**/*.py")])):
-        files.update({f"/stick/{path.relative_to(top)}": str(path) for path in paths})
-    return {**files, "/bin/busybox": program("busybox"), "/init": f"{HERE}/init"}
-
-
-def archive(files, links):
-    """A cpio archive. files: {path there: path here}; links: {path: target}"""
+    """The parts of the archive with all that the stick runs, but for its name"""
     boot = guest.boot
-    yield from (boot.cpio_entry(path, stat.S_IFDIR | 0o755) for path in EMPTY)
-    yield from (boot.cpio_file(here, there) for there, here in sorted(files.items()))
-    yield from (boot.cpio_entry(path, stat.S_IFLNK | 0o777, target.encode())
-                for path, target in sorted(links.items()))
-    yield boot.cpio_entry("TRAILER!!!", 0)
+    programs = [program(name) for name in ("fio", "perf", "busybox")]
+    for name in ("bin", "dev", "mnt", "proc", "sys", "tmp"):
+        yield boot.cpio_entry(name, stat.S_IFDIR | 0o755)
+    for name in sorted({*run("busybox", "--list").split()} - {"busybox"}):
+        yield boot.cpio_entry(f"bin/{name}", stat.S_IFLNK | 0o777, b"busybox")
+    for pair in dict.fromkeys([
+            *laboratory.python_files(), *guest.linked(*programs), *guest.into("/bin", *programs),
+            *guest.into("/stick", TOOLS / "plugbench", TOOLS / "plugtools", HERE / "booted"),
+            *(f"{kernel.image(one)}:/stick/{name}" for name, (one, _) in KERNELS.items()),
+            f"{HERE}/init:/init"]):
+        yield boot.cpio_tree(*pair.rpartition(":")[::2])
+    # What the kernels were built from, for the records: the unpatched of its base
+    commit = kernel.git("describe", "--always", "--dirty", "--tags")
+    yield boot.cpio_entry("stick/commit", stat.S_IFREG | 0o644, commit.encode())
 
 
-def identity(files):
-    """A name that no other image has: of the kernel and of all files."""
-    digest = hashlib.sha256()
-    for path in (kernel.image(NAME), *sorted(files.values())):
-        digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def initramfs(files, number, path):
-    """All that the stick runs. number: a file with the name of this very image"""
-    scratch = path.parent
-    # What the kernel was built from, for the records
-    commit = scratch / "commit"
-    commit.write_text(kernel.git("describe", "--always", "--dirty", "--tags"), encoding="ascii")
-    files = {**files, "/stick/id": number, "/stick/commit": commit}
-    links = {f"/bin/{name}": "busybox" for name in run("busybox", "--list").split()
-             if f"/bin/{name}" not in files}
-    with open(scratch / "cpio", "wb") as out:
-        out.writelines(archive(files, links))
-    run("zstd", "-q", "-f", "-T0", LEVEL, "-o", path, scratch / "cpio")
+def initramfs(path):
+    """Written to a file; returns the name of this very image, which no other has."""
+    digest, plain = hashlib.sha256(), path.with_name("cpio")
+    with open(plain, "wb") as out:
+        for part in contents():
+            digest.update(part)
+            out.write(part)
+        name = f"plug_policy-{digest.hexdigest()[:16]}"
+        out.write(guest.boot.cpio_entry("stick/id", stat.S_IFREG | 0o644, name.encode()))
+        out.write(guest.boot.cpio_entry("TRAILER!!!", 0))
+    run("zstd", "-q", "-f", "-T0", "-9", "-o", path, plain)     # -15: nine times as long, for 1%
+    return name
 
 
 # --- the image -------------------------------------------------------------
 
-def partition_table(path, partitions, digest):
+def partition_table(path, partitions):
     """Write it, into a file that has its size already. partitions: (name, type, start,
     size) of each; the name is what the stick looks for."""
-    table = f"label: gpt\nlabel-id: {uuid.UUID(digest[32:])}\n" + "".join(
-        f"start={start // SECTOR}, size={size // SECTOR}, type={kind}, name={name}, "
-        f"uuid={uuid.uuid5(uuid.UUID(digest[:32]), name)}\n"
+    table = f"label: gpt\nfirst-lba: {GRUB_START // SECTOR}\n" + "".join(
+        f"start={start // SECTOR}, size={size // SECTOR}, type={kind}, name={name}\n"
         for name, kind, start, size in partitions)
-    done = subprocess.run([program("sfdisk"), "-q", "--no-reread", "--no-tell-kernel", path],
-                          input=table, text=True, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
-    if done.returncode:
-        raise StickError(f"sfdisk failed:\n{done.stdout}")
+    script = path.with_name("table")
+    script.write_text(table, encoding="ascii")
+    with open(script, "rb") as stdin:
+        run("sfdisk", "-q", "--no-reread", "--no-tell-kernel", path, stdin=stdin)
 
 
-def file_system(path, label, number, start, size, files):
+def file_system(path, label, start, size, files):
     """A FAT32 in a partition, with {path there: path here}."""
     run("mkfs.vfat", f"--offset={start // SECTOR}", "-F", 32, "-s", 1, "-h", start // SECTOR,
-        "-n", label, "-i", number, path, size // 1024)
+        "-n", label, path, size // 1024)
     for directory in sorted({one for there in files for one in Path(there).parents[:-1]}):
         run("mmd", "-i", f"{path}@@{start}", f"::{directory}")
     for there, here in files.items():
         run("mcopy", "-i", f"{path}@@{start}", here, f"::{there}")
 
 
-def write_image(path, initrd, number, digest):
-    """The whole image. number: a file with its name"""
-    name = number.read_text(encoding="ascii").strip()
-    # What firmware looks for, and what CONFIG_CMDLINE in stick.config names
+def write_grub(path, scratch):
+    """What a BIOS starts, the first sector, and what that starts. Each has a place for
+    the number of the sector where it goes on."""
+    config, core = scratch / "grub.cfg", scratch / "core.img"
+    config.write_text(GRUB_CONFIG, encoding="ascii")
+    run("grub-mkimage", "-O", "i386-pc", "-d", GRUB, "-p", "(,gpt1)/", "-c", config, "-o", core,
+        "biosdisk", "part_gpt", "fat", "linux")
+    first, rest = bytearray(Path(GRUB, "boot.img").read_bytes()[:440]), bytearray(core.read_bytes())
+    struct.pack_into("<Q", first, 0x5c, GRUB_START // SECTOR)
+    struct.pack_into("<H", first, 0x66, 0x9090)     # some BIOSes do not tell a disk's number
+    struct.pack_into("<Q", rest, 0x1f4, GRUB_START // SECTOR + 1)
+    with open(path, "r+b") as image:
+        image.write(first)
+        image.seek(GRUB_START)
+        image.write(rest)
+
+
+def write_image(path, initrd, name):
+    """The whole image"""
+    number = initrd.with_name("id")
+    number.write_text(f"{name}\n", encoding="ascii")
+    # What UEFI looks for, and what CONFIG_CMDLINE in stick.config names
     first = {"/EFI/BOOT/BOOTX64.EFI": kernel.image(NAME), "/EFI/BOOT/initrd.zst": initrd}
     used = sum(os.path.getsize(one) for one in first.values()) + 4 * MIB
     size = max(SMALLEST, -(-used // MIB) * MIB)
     second = START + size
     with open(path, "wb") as image:
         image.truncate(second + SMALLEST + END)
-    partition_table(path, [("plug_policy-boot", ESP, START, size),
-                           (name, DATA, second, SMALLEST)], digest)
-    file_system(path, "PLUGBOOT", digest[:8], START, size, first)
-    file_system(path, "PLUGREPORT", digest[8:16], second, SMALLEST, {
+    partition_table(path, [("plug_policy-boot", ESP, START, size), (name, DATA, second, SMALLEST),
+                           ("plug_policy-bios", BIOS, GRUB_START, START - GRUB_START)])
+    write_grub(path, initrd.parent)
+    file_system(path, "PLUGBOOT", START, size, first)
+    file_system(path, "PLUGREPORT", second, SMALLEST, {
         "/README.txt": HERE / "README.txt", "/plug-policy.conf": HERE / "plug-policy.conf",
         "/plug-policy.id": number})
 
 
 def build(path):
-    """Kernel, initramfs, image; the image appears when it is whole."""
-    kernel.build(NAME)
+    """Kernels, initramfs, image; the image appears when it is whole."""
+    for name, _ in KERNELS.values():
+        kernel.build(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with common.clock(lambda seconds: f"stick: packing, {int(seconds)} s"), \
             tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        image, initrd, number = (Path(scratch, name) for name in ("image", "initrd.zst", "id"))
-        files = contents()
-        digest = identity(files)
-        number.write_text(f"plug_policy-{digest[:16]}\n", encoding="ascii")
-        initramfs(files, number, initrd)
-        write_image(image, initrd, number, digest)
+        image, initrd = Path(scratch, "image"), Path(scratch, "initrd.zst")
+        write_image(image, initrd, initramfs(initrd))
         image.replace(path)
 
 

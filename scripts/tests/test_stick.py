@@ -4,17 +4,20 @@
 A machine that refuses to protect a disk cannot be emulated: there the kernel's word
 on what is read-only is made up, too.
 """
+import itertools
 import os
+import re
 import shutil
-import sys
+import threading
 
 import pytest
 
-from plugtools.bench.plan import run_seconds
+from plugtools.bench import fio, plan
+from plugtools.report import records
 
 from scripts import kernel
 from scripts.stick import boot
-from scripts.stick.booted import bench, disks, report, run, talk
+from scripts.stick.booted import bench, disks, page, report, run, talk
 
 
 class Machine(disks.Disks):
@@ -155,9 +158,8 @@ def test_forgets_typed_ahead(typist):
     """What was typed before the plan was shown does not answer it."""
     consoles, keyboard = typist
     os.write(keyboard, b"1\n")
-    consoles.drain()
     assert consoles.ask(0.2) == ""
-    os.write(keyboard, b"\n")
+    threading.Timer(0.2, os.write, (keyboard, b"\n")).start()
     assert consoles.ask(9) == "enter"
 
 
@@ -165,9 +167,10 @@ def test_menu(typist, monkeypatch):
     consoles, _ = typist
     answers = ["5", "2", ""]
     monkeypatch.setattr(consoles, "ask", lambda _: answers.pop(0))
-    assert consoles.menu(30) == "full" and consoles.menu(30) == "short"
-    assert "That is none of 1, 2 and 3." in consoles.log
-    assert "Type a number and Enter. Without, 1 is taken after 30 seconds." in consoles.log
+    assert consoles.menu(17, 99) == "full" and consoles.menu(17, 99) == "short"
+    assert {"That is none of 1, 2 and 3.", "  1  short run: some 17 minutes",
+            "  2  full run: some 99 minutes", "Type a number and Enter. Without, 1 is taken after "
+            "30 seconds."} <= set(consoles.log)
 
 
 # --- the report --------------------------------------------------------------
@@ -181,9 +184,13 @@ def test_removes_serials(machine, its):
         machine.write(f"sys/class/{name}", text)
     machine.write("tmp/out/a", "xS.1/A*[x]23y 100 Default string\nABCDEF12-345 ABCDEF12\n")
     its.new_run()
-    its.new_run()       # which has a directory of its own
-    its.save("a", "none")
-    assert (machine.root / "mnt/run-2/a").read_text() == (
+    for _ in range(2):      # each has a directory of its own
+        its.begin(its.new_run(), "patched")
+    its.begin("run-3", "patched")
+    its.fail("xS.1/A*[x]23y")
+    assert "FAILED: x(removed)y" in (machine.root / "mnt/run-3/outcome.txt").read_text()
+    its.save("a")
+    assert (machine.root / "mnt/run-3/2-patched/a").read_text() == (
         "x(removed)y 100 Default string\n(removed) (removed)\n")
 
 
@@ -195,78 +202,120 @@ def test_checks_settings(machine, its):
                               ["SECONDS=100", "RUN=all", "ROUNDS=0", "FOO=1"])
 
 
-def test_a_run_that_fails_is_reported(machine, its, monkeypatch):
-    """Whatever it was; and a page that cannot be made is made plain."""
+@pytest.fixture(name="booted")
+def make_booted(monkeypatch):
+    """What has been booted, in place of it: a list of what was left to do"""
+    found = []
+    monkeypatch.setattr(run, "boot", lambda its, name, form, todo: found.append(
+        ",".join([name, form, *todo])))
+    return found
+
+
+def test_a_run_that_fails_is_reported(machine, its, booted, monkeypatch):
+    """Whatever it was, the next kernel has its turn; also without a page."""
     machine.disk("nvme0n1")
-    machine.protect()
-    monkeypatch.setattr(run, "run", lambda *_: 1 / 0)
-    monkeypatch.setattr(its, "page", lambda: 1 / 0)
-    run.run_and_report(its, "short")
-    page = (machine.root / "mnt/run-1/report.html").read_text()
-    assert "FAILED: the run ended with ZeroDivisionError" in page
-    assert "FAILED: the page: ZeroDivisionError" in page and "read-only: yes" in page
-    assert (machine.root / "mnt/run-1/dmesg.txt").exists()
+    its.new_run()
+    monkeypatch.setattr(run, "measure", lambda *_: 1 / 0)
+    machine.write("mnt/run-1/1-patched/null.json", "x")
+    run.measure_and_go_on(its, "run-1", "short", "unpatched", "patched")
+    assert booted == ["run-1,short,patched"]
+    assert re.match("""1-unpatched: begins
+1-unpatched: FAILED: the run ended with Traceback(.|\n)*\nZeroDivisionError: division by zero
+
+1-unpatched: nvme0n1: MODEL, firmware , 0.0 GB,  x: read
+1-unpatched: FAILED: the page: ReportError.*
+1-unpatched: The end.""", disks.read(machine.root / "mnt/run-1/outcome.txt"))
+
+
+@pytest.mark.parametrize("groups, passthrough", [
+    ([], []), (["0"], ["unpatched-passthrough", "patched-passthrough"])])
+def test_kernels_take_turns(machine, its, booted, monkeypatch, groups, passthrough):
+    """Each as often as asked for; one that has been cut short is not begun anew."""
+    machine.disk("nvme0n1")
+    for name in groups:
+        machine.write(f"sys/kernel/iommu_groups/{name}/type", "DMA-FQ")
+    machine.write("mnt/plug-policy.conf", "RUN=short\nBOOTS=2\n")
+    todo = [its.new_run(), run.choice(its, []), *run.boots(its)]
+    assert todo == ["run-1", "short", *2 * ["unpatched", "patched", *passthrough]]
+    assert its.cut_short() == "run-1"
+    monkeypatch.setattr(run, "measure", lambda *_: True)
+    while len(todo) > 2:
+        run.measure_and_go_on(its, *todo)
+        del todo[2]
+        assert booted == [",".join(todo)] * (len(todo) > 2)
+        booted.clear()
+    begun = re.findall("(.*): begins\n", disks.read(its.run / "outcome.txt"))
+    assert begun == [f"{number}-{kind}" for number in (1, 2)
+                     for kind in ("unpatched", "patched", *passthrough)] and not its.cut_short()
+
+
+def test_page(machine, its):
+    """Kernels are compared boot by boot, modes by all rounds, with passthrough apart."""
+    for number, kernel_, how in itertools.product(
+            (1, 2, 3), ("unpatched", "patched"), ("", "-passthrough")):
+        machine.write(f"mnt/run-1/{number}-{kernel_}{how}/dmesg.txt", "")
+        records.save(f"{machine.root}/mnt/run-1/{number}-{kernel_}{how}/null.json", [dict(
+            suite="plugbench", profile="null", workload="seq4k-s32", kernel=kernel_, run=nr,
+            policy=policy, commit="c", iops=100 + 10 * (kernel_ == "patched") + nr + gain,
+            lat_us={"p99": 9.0}) for policy, gain in (("always", 0), ("nomerges2", 20))
+                                                     for nr in (0, 1)])
+    its.finish("run-1")
+    found = {one["suite"]: one["verdict"] for one in page.sections(its.run)}
+    for name, base, mode, runs in (("null: kernels", "unpatched always", "always", 3),
+                                   ("null: modes", "always", "nomerges2", 6)):
+        iops = [one for one in found[name]["comparisons"] if one["metric"] == "iops"]
+        assert found[name]["baseline"] == base and [
+            (one["mode"], one["profile"], one["n"], one["paired"]) for one in iops] == [
+                (mode, profile, runs, True) for profile in ("null", "null, iommu.passthrough=1")]
+        assert all(one["low"] > 1.09 for one in iops)
 
 
 # --- what is measured ----------------------------------------------------------
 
-@pytest.mark.parametrize("number", range(9))
-def test_fits_ten_minutes(number):
-    """The short run, for two disks and the one in memory; 3 minutes more for each above"""
-    rounds, seconds, workloads = bench.choose("short", number)
-    runs = rounds * len(boot.POLICIES) * len(workloads.split(","))
-    minutes = runs * run_seconds(seconds, True) / 60
-    assert (1 + number) * minutes < 10 + 3.3 * max(0, number - 2)
+def test_minutes(machine, its):
+    """What the menu tells is what plugbench plans, and 45 s for each boot."""
+    machine.disk("nvme0n1")
+    assert bench.BESIDES == pytest.approx(plan.run_seconds(0, True))
+    assert set(bench.FORMS["full"][2].split(",")) == {
+        name for name, one in fio.WORKLOADS.items() if not one.write}
+    assert {name: len(some) for name, some in boot.POLICIES.items()} == bench.POLICIES
+    todo = 3 * ["unpatched", "patched"]
+    assert bench.minutes(its, "short", todo) == round(3 * (2 * 7 * 3 * 6.4 + 90) / 60)
+    assert bench.minutes(its, "full", todo) == round(3 * (2 * 2 * 7 * 8 * 9.4 + 90) / 60)
 
 
-def test_ends_what_hangs(machine, its, monkeypatch):
+def test_ends_what_hangs(its, monkeypatch):
     """A command that is mute is ended, however long it spoke; of others the code is
     told."""
-    its.new_run()
     monkeypatch.setattr(bench, "MUTE", 0.6)
     tried, log = bench.Bench(its, "full"), its.out / "nvme0n1.txt"
     assert tried.run(["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.3; done; sleep 60"],
-                     log) is None
+                     log) == "was ended, as it said nothing for 0.6 s"
     assert log.read_text() == "1\n2\n3\n"
-    assert tried.run(["sh", "-c", "echo said; exit 7"], log) == 7
-    assert log.read_text() == "said\n" and its.consoles.log[-1] == "said"
-    tried.note_end("nvme0n1", 7)
-    tried.note_end("nvme0n1", None)
-    machine.write("sys/block/nvme0n1/stat", "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
-    tried.note_end("nvme0n1", 0)
-    tried.note_end("null", 0)
-    assert its.failed == [
-        "nvme0n1: plugbench ended with 7: said", "nvme0n1: ended, as it said nothing for 0.6 s",
-        "nvme0n1: the kernel counts 8 sectors written"]
-
-
-FAKE = """import sys
-if "/dev/nvme1n1" in sys.argv:
-    sys.exit("plugbench: is in use")
-print("  policies:  always, never\\n  2 rounds of 1\\n  15 runs, some 1 min")
-"""
+    assert tried.run(["sh", "-c", "echo more; echo said; exit 7"], log) == "ended with 7: said"
+    assert log.read_text() == "more\nsaid\n" and its.consoles.log[-1] == "said"
+    assert tried.run(["echo"], log) == ""
 
 
 def test_plan(machine, its, monkeypatch):
-    """Who can be measured, for how long, and why others are left alone"""
+    """What it says before it begins; each boot begins with another policy. One disk that
+    cannot be measured does not stop the others."""
     for name in ("nvme0n1", "nvme1n1"):
         machine.disk(name)
-    machine.protect()
-    its.new_run()
-    machine.write("plugbench", FAKE)
-    tried = bench.Bench(its, "short")
-    whole = tried.plugbench
-    monkeypatch.setattr(tried, "plugbench", lambda *args: [
-        sys.executable, str(machine.root / "plugbench"), *whole(*args)[2:]])
-    tried.plan()
-    tried.show_plan()
-    assert tried.plans == dict.fromkeys(["null", "nvme0n1"], "15 runs, some 1 min")
-    assert machine.left == {"nvme1n1": "plugbench: is in use"}
+    machine.write("sys/block/nullb0/queue/plug_policy", "[always] never\n")
+    machine.write("sys/block/nvme1n1/stat", "1 0 8 0 0 0 0 0 0 0 0 0 0 8 0 0")
+    its.begin(its.new_run(), "patched")
+    monkeypatch.setattr(its.consoles, "ask", lambda _: "")
+    monkeypatch.setattr(bench.Bench, "plugbench", lambda self, name: [
+        "sh", "-c", f'[ {name} = nvme0n1 ] && echo "it is in use"; [ {name} = nvme1n1 ]'])
+    assert run.measure(its, "short", "patched", ["unpatched", "patched"])
     said = "\n".join(its.consoles.log)
-    for line in ("  nvme0n1: MODEL, firmware , 0.0 GB: 15 runs, some 1 min\n",
-                 "Left alone: nvme1n1: plugbench: is", "Policies:  always, never\n2 rounds of 1\n",
-                 "with perf: 15 runs, some 1 min\n", "The report goes to run-1 on the stick."):
-        assert line in said, said
+    for text in ("nvme0n1: MODEL, firmware , 0.0 GB,  x\nnvme1n1: ", "Some 6 minutes;\n",
+                 "follow take 8,", "Policies: never, nomerges2, always.", "== null", "== nvme1n1"):
+        assert text in said, said
+    assert its.failed == ["null: plugbench ended with 1: ",
+                          "nvme0n1: plugbench ended with 1: it is in use",
+                          "nvme1n1: the kernel counts 8 sectors written"]
 
 
 # --- the test of the whole ------------------------------------------------------
@@ -274,12 +323,11 @@ def test_plan(machine, its, monkeypatch):
 def test_a_boot_that_is_mute_is_ended(tmp_path, monkeypatch):
     """However long it goes on as long as it speaks"""
     (tmp_path / "image").touch()
-    for name, value in {"mcopy": lambda *_: None, "MUTE": 1, "VARIABLES": tmp_path / "image",
-                        "qemu_args": lambda *_: [
-                            "sh", "-c", "for i in 1 2 3; do echo x; sleep 0.5; done; sleep 60"]
-                        }.items():
-        monkeypatch.setattr(boot, name, value)
+    monkeypatch.setattr(boot, "MUTE", 1)
+    monkeypatch.setattr(boot, "qemu_args", lambda *_: [
+        "sh", "-c", "for i in 1 2 3; do echo x; sleep 0.5; done; sleep 60"])
     monkeypatch.setattr(boot.stick, "IMAGE", tmp_path / "image")
+    monkeypatch.setattr(boot.stick, "run", lambda *_: None)
     with pytest.raises(kernel.BuildError, match="has said nothing for 1 s"):
-        boot.boot(tmp_path, "", {}, [])
+        boot.boot(tmp_path, "", [], "bios")
     assert (tmp_path / "console.log").read_text() == 3 * "x\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Disks: all are made read-only, then the stick alone writable again."""
 import fcntl
-import os
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -24,8 +24,8 @@ def run(*command):
 
 
 class Disks:
-    """measured: the NVMe disks that may be read; left: {one that is left alone:
-    why}; stick: the disk that this was booted from, once it is found.
+    """left: {an NVMe disk that is left alone: why}; stick: the disk that this was booted
+    from, once it is found.
 
     root: a tree in place of the machine's, for tests.
     """
@@ -33,7 +33,7 @@ class Disks:
     def __init__(self, root=""):
         self.sys, self.dev = Path(f"{root}/sys"), Path(f"{root}/dev")
         self.mine = read(f"{root}/stick/id")
-        self.measured, self.left, self.stick = [], {}, ""
+        self.left, self.stick = {}, ""
 
     def all(self):
         """Those that are hardware. A hidden one, a path of NVMe multipath, cannot be
@@ -44,6 +44,22 @@ class Disks:
     def nvme(self):
         return [disk for disk in self.all() if disk.startswith("nvme")]
 
+    def place(self, disk):
+        """A name by where it is attached: numbers are dealt anew in each boot."""
+        address = read(self.sys / "block" / disk / "device/address").replace(":", "-")
+        return re.sub(r"\d+", f"-{address}-", disk, count=1) if address else disk
+
+    def describe(self, disk):
+        top = self.sys / "block" / disk
+        size = int(read(top / "size") or 0) * 512 / 1e9
+        link = (read(top / f"device/device/current_link_{name}") for name in ("speed", "width"))
+        return (f"{disk}: {read(top / 'device/model')}, firmware "
+                f"{read(top / 'device/firmware_rev')}, {size:.1f} GB, {' x'.join(link)}")
+
+    @property
+    def measured(self):
+        return [disk for disk in self.nvme() if disk not in self.left]
+
     def parts(self, disk):
         return [disk, *sorted(path.parent.name for path in
                               (self.sys / "block" / disk).glob("*/partition"))]
@@ -51,13 +67,10 @@ class Disks:
     def flag(self, name, value=None):
         """Does the kernel refuse to write to a disk or partition? value: it shall,
         or shall not."""
-        device = os.open(self.dev / name, os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with open(self.dev / name, "rb", buffering=0) as device:
             if value is not None:
                 fcntl.ioctl(device, BLKROSET, struct.pack("i", value))
             return fcntl.ioctl(device, BLKROGET, bytes(4)) == struct.pack("i", 1)
-        finally:
-            os.close(device)
 
     def is_read_only(self, disk):
         try:
@@ -77,20 +90,9 @@ class Disks:
     def protect(self):
         """All disks but the stick's. May be called again when more appear: who once
         could not be protected is not tried again."""
-        for disk in self.nvme():
-            if disk not in self.left and not self.set_read_only(disk):
-                self.leave_alone(disk, "cannot be set read-only")
-            elif disk not in (*self.left, *self.measured):
-                self.measured.append(disk)
         for disk in self.all():
-            if disk != self.stick and not disk.startswith("nvme"):
-                self.set_read_only(disk)
-
-    def leave_alone(self, disk, why):
-        """It is not measured, and the report says so."""
-        self.left[disk] = why
-        if disk in self.measured:
-            self.measured.remove(disk)
+            if disk not in (self.stick, *self.left) and not self.set_read_only(disk):
+                self.left[disk] = "cannot be set read-only"
 
     def sectors_written(self, disk):
         """Since the kernel found it, discards included"""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is written to the stick, and what is not: serial numbers.
 
-All files are made in a directory in memory, and then copied to one on the stick
-without what identifies the machine.
+Each boot of a run has a directory there. Files are made in one in memory, and then
+copied without what identifies the machine.
 """
-import html
+import contextlib
 import os
 import re
 import subprocess
@@ -12,11 +12,8 @@ from pathlib import Path
 
 from .disks import read
 
-CLAIM = ("The plug policies, and nomerges=2, compared on this machine by the "
-         "plug_policy stick. Disks were only read.")
-
 # What plug-policy.conf may say
-SETTINGS = {"RUN": "menu|short|full|off", "ROUNDS": "[1-9][0-9]?",
+SETTINGS = {"RUN": "menu|short|full|off", "BOOTS": "[1-9]", "ROUNDS": "[1-9][0-9]?",
             "SECONDS": "[1-9][0-9]?", "WORKLOADS": ".+"}
 
 # Numbers that tell this machine and its parts from others, below /sys
@@ -27,32 +24,32 @@ IDENTIFIERS = ("class/nvme/nvme*/serial", "class/dmi/id/*serial", "class/dmi/id/
 # What means "none" is no such number, nor what is short, and perhaps a part of
 # another word.
 NO_NUMBER = re.compile("[Nn]one|[Dd]efault|[Ff]illed|[Ss]pecified|[Uu]nknown|^.{0,4}$")
-
-CPUS = ("devices/system/cpu/smt/active", "devices/system/node/node*/cpulist",
-        *(f"devices/system/cpu/{name}" for name in (
-            "cpu0/cpufreq/scaling_driver", "cpu0/cpufreq/scaling_governor",
-            "cpuidle/current_driver", "vulnerabilities/*")),
-        "devices/system/clocksource/clocksource0/current_clocksource")
-MACHINE = tuple(f"class/dmi/id/{name}" for name in (
-    "sys_vendor", "product_name", "board_name", "bios_version", "bios_date"))
-# How a disk is attached and set, and how hot it is
-DISK = ("device/address", "device/device/current_link_*", "device/hwmon*/temp1_input",
-        *(f"queue/{name}" for name in ("logical_block_size", "io_poll", "scheduler",
-                                       "nomerges", "plug_policy")))
+END = "The end."
 
 
 class Report:
-    """out: the directory in memory; where: that on the stick, once there is one."""
+    """out: the directory in memory; run: that on the stick, once there is one; where:
+    of this boot; round: which boot of its kind this is."""
 
     def __init__(self, disks, consoles, root=""):
         self.disks, self.consoles = disks, consoles
         self.out, self.stick = Path(f"{root}/tmp/out"), Path(f"{root}/mnt")
-        self.where, self.failed, self.numbers = None, [], []
+        self.run = self.where = None
+        self.round, self.failed, self.numbers = 1, [], []
+        self.out.mkdir(parents=True, exist_ok=True)
 
     def fail(self, what):
         """Noted for the report; the run goes on with what else there is."""
         self.failed.append(what)
-        self.consoles.say(f"FAILED: {what}")
+        self.note(f"FAILED: {what}")
+
+    def note(self, text):
+        """Said, and at once in outcome.txt of the run, whatever comes next"""
+        self.consoles.say(text)
+        with contextlib.suppress(OSError), open(self.run / "outcome.txt", "a",
+                                                encoding="utf-8") as out:
+            out.write(self.nameless(f"{self.where.name}: {text}\n"))
+        os.sync()
 
     def settings(self):
         """{name: value} of plug-policy.conf, and what in it is not understood"""
@@ -66,108 +63,59 @@ class Report:
         return found, wrong
 
     def new_run(self):
-        """The next directory that is free; OSError if there can be none."""
+        """The name of the next directory that is free"""
         number = 1
         while (self.stick / f"run-{number}").exists():
             number += 1
-        self.out.mkdir(parents=True, exist_ok=True)
-        where = self.stick / f"run-{number}"
-        where.mkdir()
-        self.where = where
+        self.run = self.where = self.stick / f"run-{number}"
+        self.run.mkdir()
+        return self.run.name
+
+    def cut_short(self):
+        """The name of a run that has not come to its end"""
+        return next((path.name for path in sorted(self.stick.glob("run-*"))
+                     if not read(path / "outcome.txt").endswith(END)), None)
+
+    def begin(self, run, kind):
+        """A boot of a run"""
+        self.run = self.stick / run
+        self.round = len(list(self.run.glob(f"[1-9]-{kind}"))) + 1
+        self.where = self.run / f"{self.round}-{kind}"
         numbers = {read(path) for name in IDENTIFIERS for path in self.disks.sys.glob(name)}
         # The longest first: a short one may be the beginning of another.
         self.numbers = sorted((one for one in numbers if not NO_NUMBER.search(one)),
                               key=len, reverse=True)
+        self.where.mkdir()
+        self.note("begins")
 
-    def save(self, *names):
-        """Files to the stick, at once; dmesg.txt as it is now."""
-        for name in names if self.where else ():
-            if name == "dmesg.txt":
-                (self.out / name).write_bytes(subprocess.run(
-                    ["dmesg"], check=False, stdout=subprocess.PIPE).stdout)
-            if not (self.out / name).exists():
-                continue
-            text = (self.out / name).read_text(encoding="utf-8", errors="replace")
-            for number in self.numbers:
-                text = text.replace(number, "(removed)")
-            try:
-                (self.where / f"{name}.new").write_text(text, encoding="utf-8")
-                (self.where / f"{name}.new").replace(self.where / name)
-            except OSError:
-                self.failed.append(f"{name}: cannot be written to the stick")
-        os.sync()
-
-    # --- the machine ----------------------------------------------------------
-
-    def values(self, top, patterns):
-        """A line "name: value" of each file of sysfs"""
-        return [f"{path.relative_to(self.disks.sys)}: {' '.join(read(path).split())}"
-                for name in patterns for path in sorted(top.glob(name)) if path.is_file()]
-
-    def describe_disk(self, disk):
-        top = self.disks.sys / "block" / disk
-        size = int(read(top / "size") or 0) * 512 / 1e9
-        return (f"{disk}: {read(top / 'device/model')}, "
-                f"firmware {read(top / 'device/firmware_rev')}, {size:.1f} GB")
-
-    def describe_nvme(self, disk):
-        top = self.disks.sys / "block" / disk
-        return ["", self.describe_disk(disk), *self.values(top, DISK),
-                f"hardware queues: {len(list(top.glob('mq/*')))}",
-                f"read-only: {'yes' if self.disks.is_read_only(disk) else 'no'}",
-                f"sectors written since power-on: {self.disks.sectors_written(disk)}"]
-
-    def describe(self):
-        """The machine, with no serial numbers asked for: machine.txt"""
-        cpus = read("/proc/cpuinfo")
-        first = re.findall(r"^(?:vendor_id|cpu family|model|model name|microcode)\s*:.*",
-                           cpus, re.M)[:5]
-        lines = [" ".join(os.uname()), read("/proc/cmdline"),
-                 *self.values(self.disks.sys, MACHINE),
-                 f"CPUs: {len(re.findall('^processor', cpus, re.M))}",
-                 *(line.replace("\t", "") for line in first),
-                 *re.findall("^MemTotal.*", read("/proc/meminfo"), re.M),
-                 *self.values(self.disks.sys, CPUS),
-                 f"IOMMU groups: {len(list(self.disks.sys.glob('kernel/iommu_groups/*')))}"]
-        for disk in self.disks.nvme():
-            lines += self.describe_nvme(disk)
-        (self.out / "machine.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
-
-    # --- the page -------------------------------------------------------------
-
-    def outcome(self):
-        """What went wrong, or that nothing did: outcome.txt"""
-        lines = [f"FAILED: {what}" for what in self.failed] or ["Nothing failed."]
-        lines += [f"Left alone: {disk}: {why}" for disk, why in self.disks.left.items()]
-        text = "\n".join([*lines, ""])
-        (self.out / "outcome.txt").write_text(text, encoding="utf-8")
+    def nameless(self, text):
+        for number in self.numbers:
+            text = text.replace(number, "(removed)")
         return text
 
-    def page(self):
-        # pylint: disable=import-outside-toplevel # a defect there must not cost us all
-        from plugtools.report import page, verdict
-        from plugtools.report.records import load
-        from plugtools.report.results import section_of
-        from plugtools.report.summary import summarise
-        sections = [{"suite": "This machine", "claim": CLAIM,
-                     "details": f"{self.outcome()}\n{read(self.out / 'machine.txt')}"}]
-        for path in sorted(self.out.glob("*.json")):
-            records, meta = load(str(path))
-            sections.append(dict(section_of(summarise(records), verdict.of(records), meta),
-                                 suite=path.stem))
-        page.html(sections, str(self.out / "report.html"), "Plug policies on this machine")
+    def save(self, *names):
+        """Files of this boot to the stick, at once, and dmesg.txt as it is now"""
+        (self.out / "dmesg.txt").write_bytes(subprocess.run(
+            ["dmesg"], check=False, stdout=subprocess.PIPE).stdout)
+        for name in (*names, "dmesg.txt"):
+            text = self.nameless(read(self.out / name))
+            try:
+                (self.where / f"{name}.new").write_text(f"{text}\n", encoding="utf-8")
+                (self.where / f"{name}.new").replace(self.where / name)
+            except OSError:
+                self.fail(f"{name}: cannot be written to the stick")
+        os.sync()
 
-    def write(self):
-        """All that is not yet on the stick"""
-        self.describe()
+    def finish(self, run):
+        """The page of all boots, and what is said at the end"""
+        self.run = self.stick / run
+        self.where = self.where or self.run
         try:
-            self.page()
+            # pylint: disable=import-outside-toplevel # a defect there must not cost us all
+            from . import page
+            page.write(self.run)
         except Exception as error:  # pylint: disable=broad-except # whatever it is, we go on
             self.fail(f"the page: {error!r}")
-            self.outcome()
-            texts = [read(path) for path in sorted(self.out.glob("*.txt"))]
-            (self.out / "report.html").write_text(
-                "<!DOCTYPE html><title>plug policies on this machine</title><pre>"
-                + html.escape("\n".join(texts)) + "</pre>", encoding="utf-8")
-        (self.out / "log.txt").write_text("\n".join([*self.consoles.log, ""]), encoding="utf-8")
-        self.save("machine.txt", "outcome.txt", "report.html", "log.txt", "dmesg.txt")
+        self.note(END)
+        self.consoles.say(f"What there is to report is on the stick: {run}/report.html\n"
+                          + read(self.run / "outcome.txt"))

@@ -10,11 +10,11 @@ from pathlib import Path
 from .disks import read
 
 MENU = """
-  1  short run: 10 minutes; 3 more for each disk above two
-  2  full run: half an hour for each disk, and half an hour more
+  1  short run: some {} minutes
+  2  full run: some {} minutes
   3  power off
 
-Type a number and Enter. Without, 1 is taken after {} seconds."""
+Type a number and Enter. Without, 1 is taken after 30 seconds."""
 CHOICES = {"": "short", "enter": "short", "1": "short", "2": "full", "3": "off"}
 
 
@@ -27,50 +27,36 @@ class Consoles:
         self.log = []
 
     def say(self, text):
-        for line in text.split("\n"):
-            self.log.append(line)
-            for tty in self.ttys:
-                with contextlib.suppress(OSError):
-                    tty.write_text(f"{line}\n", encoding="utf-8", errors="replace")
+        self.log += text.split("\n")
+        for tty in self.ttys:
+            with contextlib.suppress(OSError):
+                tty.write_text(f"{text}\n", encoding="utf-8", errors="replace")
 
-    @contextlib.contextmanager
-    def opened(self):
+    def ask(self, seconds):
+        """What is typed from now on, on any console; nothing if nothing is in time."""
+        end = time.monotonic() + seconds
         with contextlib.ExitStack() as stack:
             files = []
             for tty in self.ttys:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, termios.error):
                     files.append(os.open(tty, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
                     stack.callback(os.close, files[-1])
-            yield files
-
-    def drain(self):
-        """Forgets what was typed ahead, on any console."""
-        with self.opened() as files:
-            for file in files:
-                with contextlib.suppress(termios.error):
-                    termios.tcflush(file, termios.TCIFLUSH)
-
-    def ask(self, seconds):
-        """What was typed first, on any console; nothing if nothing was in time."""
-        end = time.monotonic() + seconds
-        with self.opened() as files:
+                    termios.tcflush(files[-1], termios.TCIFLUSH)
             while True:
                 ready, _, _ = select.select(files, [], [], max(0, end - time.monotonic()))
                 if not ready:
                     return ""
-                try:
+                with contextlib.suppress(OSError):
                     line = os.read(ready[0], 1024)
-                except OSError:
-                    line = b""
-                if line:
-                    return line.decode(errors="replace").split("\n")[0].strip() or "enter"
+                    if line:
+                        return line.decode(errors="replace").split("\n")[0].strip() or "enter"
                 files.remove(ready[0])      # nobody is there
 
-    def menu(self, seconds):
-        """short, full or off; short if nobody answers"""
+    def menu(self, *minutes):
+        """short, full or off; short if nobody answers. minutes: of short and full"""
         while True:
-            self.say(MENU.format(seconds))
-            chosen = CHOICES.get(self.ask(seconds))
+            self.say(MENU.format(*minutes))
+            chosen = CHOICES.get(self.ask(30))
             if chosen:
                 return chosen
             self.say("That is none of 1, 2 and 3.")
