@@ -97,13 +97,13 @@ class Report:
         """Files of this boot to the stick, at once, and dmesg.txt as it is now"""
         (self.out / "dmesg.txt").write_bytes(subprocess.run(
             ["dmesg"], check=False, stdout=subprocess.PIPE).stdout)
-        for name in (*names, "dmesg.txt"):
-            text = self.nameless(read(self.out / name))
+        for path in filter(Path.exists, map(self.out.joinpath, (*names, "dmesg.txt"))):
+            new = self.where / f"{path.name}.new"
             try:
-                (self.where / f"{name}.new").write_text(f"{text}\n", encoding="utf-8")
-                (self.where / f"{name}.new").replace(self.where / name)
+                new.write_text(f"{self.nameless(read(path))}\n", encoding="utf-8")
+                new.replace(self.where / path.name)
             except OSError:
-                self.fail(f"{name}: cannot be written to the stick")
+                self.fail(f"{path.name}: cannot be written to the stick")
         os.sync()
 
     def finish(self, run):

@@ -56,7 +56,9 @@ def choice(report, todo):
 def boot(report, name, form, todo):
     """The first of what is to do; comes back only if that fails."""
     kernel, _, passthrough = todo[0].partition("-")
-    line = f"{TODO}={','.join([name, form, *todo])}{' iommu.passthrough=1' * bool(passthrough)}"
+    # Where EFI's table of the initrd was, the next kernel may lie, which would write to it.
+    line = f"noefi {TODO}={','.join([name, form, *todo])}"
+    line += " iommu.passthrough=1" * bool(passthrough)
     report.consoles.say(f"Booting: {todo[0]}; left after that: {len(todo) - 1}")
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/stick/{kernel}", "rb") as image, open("/sys/firmware/initrd", "rb") as initrd:
