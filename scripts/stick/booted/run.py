@@ -112,9 +112,9 @@ def main():
         consoles.say("The stick that this was booted from is not found: nothing is done.")
     elif TODO in os.environ:
         measure_and_go_on(report, *os.environ[TODO].split(","))
-    elif report.cut_short():
+    elif name := report.cut_short():
         # Not begun anew: a kernel that resets the machine would do that for ever.
-        report.finish(report.cut_short())
+        report.finish(name)
     else:
         todo = boots(report)
         form = choice(report, todo)
