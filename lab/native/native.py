@@ -12,6 +12,7 @@ plugtools has for all ratios.
 As a program: that it works, as TAP, and nothing of a policy's speed. To see
 what it makes of a kernel against itself: make nano BEFORE=HEAD AFTER=HEAD.
 """
+import itertools
 import json
 import os
 import statistics
@@ -53,16 +54,27 @@ User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 BASE, SERIES = "unpatched", "patched"
 REFERENCE = Cell(BASE)
 
-RUNS = 12                       # what ends within 20 minutes
+# A time that is longer than the rounds' median, by this factor. Few are between a
+# tenth and half more than it: who shares a core takes half of its speed.
+ALONE = 1.25
+RUNS = 8                       # what ends within 20 minutes
 PATIENCE = 120              # seconds that it waits for quiet, all in all
 MANY = 16                   # delays that say how long one is
 ROUNDS = os.path.join(lab.OUT, "native-rounds.jsonl")
+
+
+def alone(times):
+    """Which of the rounds' times are not of one whose slices all met others."""
+    return [ns <= ALONE * statistics.median(times) for ns in times]
 
 
 def compare(rounds, workload, reference, cell):
     """What a cell is worth against another one. One round has no interval."""
     before, after = ([one["ns"][workload][name] for one in rounds]
                      for name in (reference.name, cell.name))
+    both = [first and second for first, second in zip(alone(before), alone(after))]
+    before, after, rounds = (list(itertools.compress(some, both))
+                             for some in (before, after, rounds))
     found = intervals.ratio(before, after, True, "ns_per_io")
     ratio = found["ratio"]
     return {"ratio": round(ratio, 5),
@@ -161,16 +173,17 @@ def cell_of(name):
 
 
 def rounds_of_now(runs):
-    """The rounds of this code: those that there are, if they are enough."""
+    """The quiet rounds of this code that there are, and as many more as it takes."""
     commits = kernels()
     try:
         with open(ROUNDS, encoding="ascii") as lines:
             first, *found = [json.loads(line) for line in lines]
     except (OSError, ValueError):
         first, found = {}, []
-    if first.get("kernels") == keys(commits) and len(found) >= runs:
-        return found
-    return native_rounds.measure(whole_plan(runs))
+    if first.get("kernels") != keys(commits):
+        found = []
+    kept = [one for one in found if one["quiet"]]
+    return kept if len(kept) >= runs else native_rounds.measure(whole_plan(runs), kept)
 
 
 # --- what it says ------------------------------------------------------------

@@ -12,7 +12,7 @@ class InKernel:
     words: dict                 # struct shape's
     disks: str = "a"
     merged: float = 0           # share of the I/Os, if the policy merges all
-    seconds: float = 0.008      # of a slice
+    seconds: float = 0.001      # of a slice
 
     @property
     def cpus(self):
@@ -34,7 +34,7 @@ class Program:
     unless many I/Os share it."""
 
     args: str
-    seconds = 0.025
+    seconds = 0.004
     cpus = 1
 
     def command(self, ios, plant=""):
@@ -43,7 +43,7 @@ class Program:
                 "/dev/a"]
 
 
-def plug(n, announce=None, disks="a", merged=0, seconds=0.008, **words):
+def plug(n, announce=None, disks="a", merged=0, seconds=0.001, **words):
     """So many bios in a plug that knows of as many."""
     return InKernel({"n": n, "announce": n if announce is None else announce,
                      **words}, disks, merged, seconds)
@@ -122,7 +122,7 @@ TABLES = [{
     "full-s4": plug(4, full=16),
     "full-s32": plug(32, full=16),
     # out of an L2 cache as well, which takes much longer than the plug
-    "rand4k-s32-colder": plug(32, cold=8192, seconds=0.001),
+    "rand4k-s32-colder": plug(32, cold=8192, seconds=0.0002),
 }, {
     "deadline-s32": plug(32, disks="deadline"),
     "deadline-write4k-s32": plug(32, disks="deadline", write=1),

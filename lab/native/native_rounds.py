@@ -6,14 +6,17 @@ import dataclasses
 import json
 import os
 import random
+import statistics
 import time
 
 from lab.bench import lab
 from lab.native import native_loads, native_uml
 from scripts import common
 
-SLICES = 3                      # of a cell's time with a load; the least counts
-FIRST = 3                       # slices of the one that is not counted
+SLICES = 16                     # of a cell's time with a load
+OURS = 1.1                      # a slice that took more than the fastest, by this
+                                # factor, met others on its CPU, or on the sibling
+FIRST = 10                      # slices of the one that is not counted
 TRIAL_IOS = 20000               # of the run that says how many I/Os a slice has
 
 
@@ -100,17 +103,20 @@ def length(plan, machine, name):
     return plan.ios[name]
 
 
-def fastest(machines, load, ios):
-    """{cell: ns per I/O}: what others add to a slice is no part of what a
-    kernel takes. After a first one, in which caches fill and "adaptive" learns.
-    """
+def undisturbed(slices):
+    """What others add to a slice is no part of what a kernel takes."""
+    return statistics.fmean(ns for ns in slices if ns <= OURS * min(slices))
+
+
+def ns_per_io(machines, load, ios):
+    """{cell: ns}, after a first slice, in which caches fill and "adaptive" learns."""
     for cell in shuffled(machines):
         slice_of(machines[cell], load, FIRST * ios, cell.plant)
     found = {cell: [] for cell in machines}
     for _ in range(SLICES):
         for cell in shuffled(machines):
             found[cell].append(slice_of(machines[cell], load, ios, cell.plant))
-    return {cell: min(slices) for cell, slices in found.items()}
+    return {cell: undisturbed(slices) for cell, slices in found.items()}
 
 
 def boot(plan, stack, names, cpus):
@@ -132,7 +138,7 @@ def measure_on(plan, names, cpus):
         machines = boot(plan, stack, names, cpus)
         for name in shuffled(names):
             ios = length(plan, machines[plan.cells[0]], name)
-            times = fastest({cell: machines[cell] for cell in plan.cells_of(name)},
+            times = ns_per_io({cell: machines[cell] for cell in plan.cells_of(name)},
                             native_loads.LOADS[name], ios)
             found[name] = {cell.name: round(ns, 3)
                            for cell, ns in times.items()}
@@ -169,10 +175,13 @@ def keep_round(plan, rounds):
     rounds.append(one)
 
 
-def measure(plan):
-    """The rounds. Interrupted, those that there are; none is no measurement."""
-    rounds = []
+def measure(plan, rounds=()):
+    """The rounds, after those that there are. Interrupted, fewer; none is no
+    measurement."""
+    rounds = list(rounds)
     plan.begin()
+    for one in rounds:
+        plan.save(one)
     with native_uml.alone(), common.clock(lambda seconds: common.how_far(
             "native", len(rounds), plan.rounds, "rounds", seconds)
                                                 + f", {plan.doing}"):

@@ -58,10 +58,15 @@ def test_a_delay_is_found():
 
 
 def test_a_round_in_which_all_was_slow_says_the_same():
-    one = compare([one_round(100 * pace, 110 * pace) for pace in (1, 2, 3)])
+    one = compare([one_round(100 * pace, 110 * pace) for pace in (1, 1.1, 1.2)])
     assert one["ratio"] == 0.90909
     assert one["ci_high"] - one["ci_low"] < 0.005
-    assert (one["ns_per_io"], one["ns_saved"], one["rounds"]) == (220, -20, 3)
+    assert (one["ns_per_io"], one["ns_saved"], one["rounds"]) == (121, -11, 3)
+
+
+def test_a_cell_that_met_others_all_the_time_is_left_out_of_that_round():
+    one = compare([one_round(*ns) for ns in ((100, 110), (180, 110), (100, 110), (100, 190))])
+    assert (one["ratio"], one["rounds"]) == (0.90909, 2)
 
 
 def test_one_round_has_no_interval():
@@ -162,24 +167,25 @@ def test_rounds(monkeypatch, capsys, shares, patience, quiet, times):
     assert ("rounds count" in capsys.readouterr().out) == (times == 2)
 
 
-def test_the_fastest_slice_counts():
-    """The first slice is longer and not counted; the delay is the cell's."""
+def test_slices_that_met_others_do_not_count(monkeypatch):
+    """Nor does the first one, which is longer; the delay is the cell's."""
+    monkeypatch.setattr(native_rounds, "SLICES", 4)
     machine = mock.Mock()
     machine.run.side_effect = [{"ns": 10 * ns, "ios": 10}
-                               for ns in (1, 5, 3, 4)]
+                               for ns in (1, 56, 50, 54, 90)]
     cell = Cell("patched", plant="delay=2")
-    assert native_rounds.fastest({cell: machine}, native_loads.plug(4), 40) == {
-        cell: 3}
+    assert native_rounds.ns_per_io({cell: machine}, native_loads.plug(4), 40) == {
+        cell: 52}
     words = [call.args[0] for call in machine.run.call_args_list]
-    assert [one[-2:] for one in words] == [["delay=2", "ios=120"]] + [
-        ["delay=2", "ios=40"]] * 3
+    assert [one[-2:] for one in words] == [["delay=2", "ios=400"]] + [
+        ["delay=2", "ios=40"]] * 4
 
 
 def test_the_length_of_a_slice_is_tried_once():
     plan, machine = Plan({}, [], [], 1), mock.Mock()
     machine.run.return_value = {"ns": 20000, "ios": 1000}
     for _ in range(2):
-        assert native_rounds.length(plan, machine, LOAD) == 400000
+        assert native_rounds.length(plan, machine, LOAD) == 50000
     machine.run.assert_called_once()
 
 
@@ -206,7 +212,7 @@ def test_a_round_boots_machines_of_as_many_cpus_as_loads_need(monkeypatch):
     monkeypatch.setattr(native_rounds, "boot", lambda plan, stack, names, cpus:
                         booted.append(cpus) or {OTHER: cpus})
     monkeypatch.setattr(native_rounds, "length", lambda *args: 1)
-    monkeypatch.setattr(native_rounds, "fastest",
+    monkeypatch.setattr(native_rounds, "ns_per_io",
                         lambda machines, load, ios: machines)
     plan = Plan({}, [OTHER], [LOAD, "onequeue-s4"], 1)
     assert native_rounds.measure_round(plan) == {
@@ -233,23 +239,23 @@ def test_what_a_cell_chooses(cell, has, settings):
 
 
 @pytest.mark.parametrize("keys, runs, found", [
-    ({"a": "k"}, 2, [{"ns": 1}] * 2), ({"a": "k"}, 3, "new"),
-    ({"a": "l"}, 2, "new")])
-def test_rounds_of_the_same_code_are_used_again(tmp_path, monkeypatch, keys,
-                                                runs, found):
-    """If they are enough."""
+    ({"a": "k"}, 2, ["kept", "kept"]), ({"a": "k"}, 3, ["kept", "kept", "new"]),
+    ({"a": "l"}, 2, ["new"])])
+def test_quiet_rounds_of_the_same_code_are_used_again(tmp_path, monkeypatch, keys,
+                                                      runs, found):
+    """Those that are missing are measured."""
     for module, name, fake in (
             (native, "ROUNDS", str(tmp_path / "rounds")),
             (native, "kernels", dict), (native, "keys", lambda commits: keys),
             (native, "whole_plan", mock.Mock()),
-            (native_rounds, "measure", lambda plan: "new")):
+            (native_rounds, "measure", lambda plan, kept: [*kept, {"ns": "new"}])):
         monkeypatch.setattr(module, name, fake)
-    assert native.rounds_of_now(runs) == "new"
+    assert native.rounds_of_now(runs) == [{"ns": "new"}]
     plan = Plan({}, [], [], 2, path=native.ROUNDS, key={"a": "k"})
     plan.begin()
-    for _ in range(2):
-        plan.save({"ns": 1})
-    assert native.rounds_of_now(runs) == found
+    for quiet in True, False, True:
+        plan.save({"ns": "kept", "quiet": quiet})
+    assert [one["ns"] for one in native.rounds_of_now(runs)] == found
 
 
 # --- what is added to a kernel, and what it is told -----------------------------

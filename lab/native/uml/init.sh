@@ -121,7 +121,8 @@ measure()
 		set_all "$@" ;;
 	load)
 		echo "$*" >$DEBUG/native_load || die "no such load: $*"
-		echo "result $(cat $DEBUG/native_load)" ;;
+		read -r out <$DEBUG/native_load # without a process
+		echo "result $out" ;;
 	run)
 		out=$("$@" 2>&1) || die "'$*' failed: $out"
 		echo "result $out" ;;
