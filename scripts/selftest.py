@@ -49,12 +49,6 @@ HEAD = "selftests: block-plug: "
 END = re.compile(r"(not )?ok \d+ " + HEAD)
 
 
-def made_by(out):
-    """make's arguments for another processor than the host's, whose programs
-    must not be taken for these."""
-    return [*arch.MAKE, f"CC={' '.join(arch.gcc())}", f"O={out}/build"] if arch.IS_ARM64 else []
-
-
 def install(tree, out):
     """make install of the kselftests, from the tree alone, for a guest that has its
     files there; the names of the tests."""
@@ -62,8 +56,10 @@ def install(tree, out):
     if not Path(tree, SUITE, "Makefile").exists():
         raise guest.GuestError(f"{SUITE} is not in this section")
     shutil.rmtree(where, ignore_errors=True)
+    # the host's programs must not be taken for those of another processor
+    made_by = [*arch.MAKE, f"CC={' '.join(arch.gcc())}", f"O={out}/build"] if arch.IS_ARM64 else []
     said = kernel.quiet(["make", "-s", "-C", f"{tree}/tools/testing/selftests",
-                         "TARGETS=block-plug", f"INSTALL_PATH={where}", *made_by(out), "install"],
+                         "TARGETS=block-plug", f"INSTALL_PATH={where}", *made_by, "install"],
                         "kselftest install")
     listed = boot.read_text(where / "kselftest-list.txt")
     if not listed:

@@ -63,20 +63,15 @@ disk depth64 hw_queue_depth=64
 disk shared shared_tags=1
 disk shares shared_tags=1
 plug_load -n 6400 /dev/cost >/dev/null
-"""
-
-
-def job_text():
-    """The guest's job: each load, twice, its time on the verdict port."""
-    return JOB + "".join(
-        f'echo "{name} $(plug_load -d 128 {options} /dev/{disks.replace(" ", " /dev/")})" >&3\n'
-        for name, (disks, options, _) in LOADS.items() for _ in "12")
+""" + "".join(      # each load, twice, its time on the verdict port
+    f'echo "{name} $(plug_load -d 128 {options} /dev/{disks.replace(" ", " /dev/")})" >&3\n'
+    for name, (disks, options, _) in LOADS.items() for _ in "12")
 
 
 def measure(variant):
     """{load: instructions per I/O} of one kernel, without what the guest does but once:
     350,000 instructions that fell into 16,000 I/Os made 1.0085 of 1.0010."""
-    result = guest.work(variant, os.path.join(OUT, variant), job_text(),
+    result = guest.work(variant, os.path.join(OUT, variant), JOB,
                         name=variant, icount=True, disks=(), timeout=600,
                         append="null_blk.hw_queue_depth=256")
     found = collections.defaultdict(lambda: math.inf)

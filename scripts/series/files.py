@@ -92,6 +92,10 @@ def format_series(series):
 
 # --- mails -------------------------------------------------------------------
 
+# In place of the first kernel's message, if only the hunks differ
+AS_FIRST = f"As for Linux {env.FIRST}."
+
+
 def parse_mail(text):
     """(subject, body, diff), as `git am` would read them."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -193,6 +197,8 @@ def load_mail(entry, where):
                       + (f", there or in {env.FIRST}" if where.name != env.FIRST else "")
                       ) from error
     entry.subject, entry.body, entry.diff = parse_mail(text)
+    if entry.body == AS_FIRST:
+        entry.body = parse_mail(decode(twin(where, entry.name).read_bytes()))[1]
     if not entry.subject:
         raise Failure(f"{entry.name} is no mail: it has no Subject")
     if not entry.diff and not entry.files:

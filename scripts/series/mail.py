@@ -87,16 +87,11 @@ def put_in_place(new, out):
 TYPED = re.compile(r"\d ns (less|more|per I/O)")
 
 
-def check_figures(git, commits):
-    for commit in commits:
-        subject, body = git.message(commit)
+def export_sections(git, series, commits, ident, out):
+    for subject, body in map(git.message, commits):
         if found := TYPED.search(body):
             raise Failure(f"the message of '{subject}' has a figure that was typed, "
                           f"'{found[0]}': have a line '@figures LOAD...' instead")
-
-
-def export_sections(git, series, commits, ident, out):
-    check_figures(git, commits)
     tip, sections = git.ref(BASE_REF), list(series.sections)
     for section in sections:
         applies_on(section, sections)  # complains of a cover that does not say

@@ -3,13 +3,14 @@
 was made of: to bring edits on both sides together is git's business.
 """
 
+import contextlib
 import re
 
 from . import env
 from .build import Builder, as_printed, edited, read_commits
 from .env import say, shown, step
-from .files import (Entry, Series, file_name, format_mail, format_series, hash_files, load_mail,
-                    load_series, twin, write_file)
+from .files import (AS_FIRST, Entry, Series, file_name, format_mail, format_series, hash_files,
+                    load_mail, load_series, twin, write_file)
 from .git import Failure, encode
 from .tree import BASE_REF, MADE, open_tree, publish, uncommitted
 
@@ -102,26 +103,28 @@ def take_over(rooms, head):
 
 # --- rooms to entries and back ------------------------------------------------
 
-def is_shared(builder, entry, parent, commit):
-    """Would the first kernel's mail make this very commit? Then it is not kept
-    twice."""
-    other = twin(env.PATCHES, entry.name)
+def kept(git, builder, entry, parent, commit):
+    """The mail of an entry; nothing if the first kernel's makes this very commit, no
+    message if that has the same."""
+    text, other = format_mail(git, entry, commit, edited(entry.diff)), twin(env.PATCHES, entry.name)
     if not other:
-        return False
+        return text
     same = Entry(entry.section, other.name, files=entry.files)
     load_mail(same, other.parent)
+    if same.message != entry.message:
+        return text
     same.shared = f"{env.FIRST}/{other.name}"
-    try:
-        return same.message == entry.message and builder.apply(parent, same) == commit
-    except Failure:
-        return False
+    with contextlib.suppress(Failure):
+        if builder.apply(parent, same) == commit:
+            return ""
+    return text.replace(entry.body, AS_FIRST, 1) if entry.body else text
 
 
 def mails(git, builder, series, commits):
     """{file name: text} of those that the series has for itself"""
-    return {entry.name: format_mail(git, entry, commit, edited(entry.diff))
-            for entry, parent, commit in zip(series.entries, [builder.base, *commits], commits)
-            if not is_shared(builder, entry, parent, commit)}
+    found = {entry.name: kept(git, builder, entry, parent, commit) for entry, parent, commit
+             in zip(series.entries, [builder.base, *commits], commits)}
+    return {name: text for name, text in found.items() if text}
 
 
 def write_rooms(git, series, texts, gone, stale):

@@ -570,10 +570,12 @@ def test_shared_mails_part_when_they_differ(f):
     assert f.head_tree() == tree and state(f.first) == before
     assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-a-policy-for-ber.patch"]
     assert "\n\nFor 6.12.\n" in (f.patches / "0001-foo-count.patch").read_text()
-    assert "+int older;" in (f.patches / "0002-foo-a-policy-for-ber.patch").read_text()
+    text = (f.patches / "0002-foo-a-policy-for-ber.patch").read_text()
+    assert "+int older;" in text and "\n\nAs for Linux 7.3.\n---" in text, text
     shutil.rmtree(f.tree)
     f.ok("tree")
     assert f.head_tree() == tree
+    assert "  a   table" in f.git("log", "-1", "--format=%b", f"{MADE}~1")
 
 
 def test_shared_mails_that_do_not_fit(f):
