@@ -9,9 +9,10 @@
  * - Start as "always", with 32.  Try a quarter of 32, half of any size, then
  *   twice; nothing while the time varies by more than 1/16.
  * - Samples of the two sizes alternate, so that a drift of the load falls on
- *   both: 3 to 16 pairs, until it is clear which is better, or one if the
- *   trial loses 6%.  The smaller size must gain half a percent more than chance
- *   may: if the load comes when it comes, there is only chance.
+ *   both: 3 to 16 pairs, until it is clear which is better, by two standard
+ *   errors, or one if the trial loses 6%.  The smaller size must gain half a
+ *   percent more than chance may, after 16 pairs by one error: if the load
+ *   comes when it comes, there is only chance.
  * - If no size is better, park for 256 samples, then try again; for twice as
  *   long each time, up to 4096.
  * - A time that is off by a quarter, beyond what it varies by, is measured once

@@ -51,6 +51,7 @@ enum {
 	/* samples apart, not to measure the trials of other hardware queues */
 	DELAYS		= 8,
 	DELAY		= 5,
+	PIN_AS_IT_IS	= U8_MAX,
 };
 
 /*
@@ -305,15 +306,24 @@ void blk_plug_policy_alloc_hctx(struct blk_mq_hw_ctx *hctx, gfp_t gfp)
 	hctx->plug_tune = tune;
 }
 
-void blk_plug_policy_map_hctx(struct blk_mq_hw_ctx *hctx)
+/* Begin anew, with @pin from now on: a group size, 0, or PIN_AS_IT_IS. */
+static void plug_tune_anew(struct blk_mq_hw_ctx *hctx, unsigned int pin)
 {
 	struct blk_plug_tune *tune = hctx->plug_tune;
 
 	if (!tune)
 		return;
 	spin_lock(&tune->lock);
+	if (pin != PIN_AS_IT_IS)
+		tune->pinned = pin;
 	plug_tune_begin(hctx, tune);
 	spin_unlock(&tune->lock);
+}
+
+/* It may have been another hardware queue before: nothing of that is kept. */
+void blk_plug_policy_map_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	plug_tune_anew(hctx, 0);
 }
 
 /*
@@ -329,7 +339,7 @@ static void plug_tune_restart(struct request_queue *q)
 		return;
 	queue_for_each_hw_ctx(q, hctx, i)
 		if (hctx)
-			blk_plug_policy_map_hctx(hctx);
+			plug_tune_anew(hctx, PIN_AS_IT_IS);
 	percpu_ref_put(&q->q_usage_counter);
 }
 
@@ -443,7 +453,6 @@ ssize_t blk_plug_adaptive_write(void *data, const char __user *buf,
 				size_t count, loff_t *ppos)
 {
 	struct blk_mq_hw_ctx *hctx = data;
-	struct blk_plug_tune *tune = hctx->plug_tune;
 	unsigned int group;
 	int ret;
 
@@ -452,12 +461,9 @@ ssize_t blk_plug_adaptive_write(void *data, const char __user *buf,
 		return ret;
 	if (group > BLK_PLUG_ADAPTIVE_MAX_GROUP)
 		return -EINVAL;
-	if (!tune || blk_plug_policy_fallback(hctx->queue))
+	if (!hctx->plug_tune || blk_plug_policy_fallback(hctx->queue))
 		return -EOPNOTSUPP;
-	spin_lock(&tune->lock);
-	tune->pinned = group;
-	plug_tune_begin(hctx, tune);
-	spin_unlock(&tune->lock);
+	plug_tune_anew(hctx, group);
 	return count;
 }
 

@@ -116,7 +116,7 @@ full()
 	wait_for 60 grep -q 'ws_active=[1-9]' "$DEBUGFS/block/bp2/hctx0/tags" ||
 		return
 	measure bp1 submit "bp2:0:4k*2+1m" "bp1:0:4k*30+1m" || return
-	expect_counts TAG_SINGLES=4:6
+	expect_counts TAG_SINGLES=2:6
 	stop_jobs
 	null_remove bp2
 }
