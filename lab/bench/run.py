@@ -26,7 +26,7 @@ PATH = os.path.join(run_modes.OUT, "result.json")
 KEPT = env.PATCHES / "run.json"
 ROUNDS = 8
 PATIENCE = 20                   # seconds that it waits for a quiet machine
-LOADS = {"rand4k-s32": "32, random", "alternate-s4": "4, random, then sequential",
+LOADS = {"rand4k-s32": "32, random", "alternate-s4": "4 random, 4 sequential",
          "seq4k-s32": "32, sequential",
          "twodev-rand4k-s32": "32, random, of two disks"}
 CELLS = [native.REFERENCE, Cell(native.SERIES), Cell(native.SERIES, "adaptive"),

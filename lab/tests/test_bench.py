@@ -264,7 +264,7 @@ def test_unpatched_and_patched_are_timed(monkeypatch):
                               for load in plan.loads}}] * 2)
     lines = [" ".join(line.split()) for line in run.time_lines(run.clocked())]
     assert len(lines) == 1 + len(run.LOADS)
-    assert lines[2].startswith("4, random, then sequential faster +20.0% ± ")
+    assert lines[2].startswith("4 random, 4 sequential faster +20.0% ± ")
     assert lines[2].count("+20.0%") == 2 and " +0.0% ± " in lines[2]
 
 
