@@ -57,7 +57,7 @@ REFERENCE = Cell(BASE)
 # A time that is longer than the rounds' median, by this factor. Few are between a
 # tenth and half more than it: who shares a core takes half of its speed.
 ALONE = 1.25
-RUNS = 8                       # what ends within 20 minutes
+RUNS = 8                        # what ends within 20 minutes
 PATIENCE = 120              # seconds that it waits for quiet, all in all
 MANY = 16                   # delays that say how long one is
 ROUNDS = os.path.join(lab.OUT, "native-rounds.jsonl")
@@ -65,7 +65,8 @@ ROUNDS = os.path.join(lab.OUT, "native-rounds.jsonl")
 
 def alone(times):
     """Which of the rounds' times are not of one whose slices all met others."""
-    return [ns <= ALONE * statistics.median(times) for ns in times]
+    most = ALONE * statistics.median(times)
+    return [ns <= most for ns in times]
 
 
 def compare(rounds, workload, reference, cell):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 BASE = os.environ.get("KVER") or "7.3"
 FIRST = "7.3"                   # what the series is written for
+# In place of its message, if only the hunks of a mail differ
+AS_FIRST = f"As for Linux {FIRST}."
 ROOT = Path(os.environ.get("PLUG_POLICY_ROOT") or Path(__file__).resolve().parents[2]).resolve()
 TOP = Path(os.environ.get("PLUG_POLICY_BUILD") or ROOT / "build").resolve()
 # All of another kernel has a place of its own, apart from the downloads.

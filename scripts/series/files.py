@@ -92,10 +92,6 @@ def format_series(series):
 
 # --- mails -------------------------------------------------------------------
 
-# In place of the first kernel's message, if only the hunks differ
-AS_FIRST = f"As for Linux {env.FIRST}."
-
-
 def parse_mail(text):
     """(subject, body, diff), as `git am` would read them."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -187,9 +183,9 @@ def twin(where, name):
 def load_mail(entry, where):
     """A mail that `where` does not have is its twin, whose hunks git moves."""
     file = where / entry.name
-    other = None if file.exists() else twin(where, entry.name)
-    if other:
-        file, entry.shared = other, f"{env.FIRST}/{other.name}"
+    first = twin(where, entry.name)
+    if first and not file.exists():
+        file, entry.shared = first, f"{env.FIRST}/{first.name}"
     try:
         text = decode(file.read_bytes())
     except OSError as error:
@@ -197,8 +193,10 @@ def load_mail(entry, where):
                       + (f", there or in {env.FIRST}" if where.name != env.FIRST else "")
                       ) from error
     entry.subject, entry.body, entry.diff = parse_mail(text)
-    if entry.body == AS_FIRST:
-        entry.body = parse_mail(decode(twin(where, entry.name).read_bytes()))[1]
+    if entry.body == env.AS_FIRST:
+        if not first:
+            raise Failure(f"{where.name}/{entry.name}: {env.FIRST} has no one mail of that name")
+        entry.body = parse_mail(decode(first.read_bytes()))[1]
     if not entry.subject:
         raise Failure(f"{entry.name} is no mail: it has no Subject")
     if not entry.diff and not entry.files:

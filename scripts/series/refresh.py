@@ -9,8 +9,8 @@ import re
 from . import env
 from .build import Builder, as_printed, edited, read_commits
 from .env import say, shown, step
-from .files import (AS_FIRST, Entry, Series, file_name, format_mail, format_series, hash_files,
-                    load_mail, load_series, twin, write_file)
+from .files import (Entry, Series, file_name, format_mail, format_series, hash_files, load_mail,
+                    load_series, twin, write_file)
 from .git import Failure, encode
 from .tree import BASE_REF, MADE, open_tree, publish, uncommitted
 
@@ -117,14 +117,14 @@ def kept(git, builder, entry, parent, commit):
     with contextlib.suppress(Failure):
         if builder.apply(parent, same) == commit:
             return ""
-    return text.replace(entry.body, AS_FIRST, 1) if entry.body else text
+    return text.replace(entry.body, env.AS_FIRST, 1) if entry.body else text
 
 
 def mails(git, builder, series, commits):
     """{file name: text} of those that the series has for itself"""
-    found = {entry.name: kept(git, builder, entry, parent, commit) for entry, parent, commit
-             in zip(series.entries, [builder.base, *commits], commits)}
-    return {name: text for name, text in found.items() if text}
+    return {entry.name: text for entry, parent, commit in zip(
+        series.entries, [builder.base, *commits], commits)
+            if (text := kept(git, builder, entry, parent, commit))}
 
 
 def write_rooms(git, series, texts, gone, stale):

@@ -587,6 +587,8 @@ def test_shared_mails_that_do_not_fit(f):
                              "7.3/0002-foo-a-policy-for-ber.patch"])
     write(f.first, {"0007-foo-a-policy-for-ber.patch": ""})
     f.refused("tree", words=[own, "there or in 7.3"])
+    write(f.patches, {own[5:]: mail("foo: a policy", body="As for Linux 7.3.")})
+    f.refused("tree", words=[own, "7.3 has no one mail of that name"])
 
 
 # --- export and verify -------------------------------------------------------
