@@ -97,8 +97,7 @@ FILES = {
     "sys/class/nvme/nvme0/model": "Fake  SSD ",
     "sys/class/nvme/nvme0/firmware_rev": "1.0",
     "dev/nvme0n1": "", "dev/nvme0n1p1": "", "dev/other": "",
-    "proc/self/mountinfo": "", "proc/swaps": "",
-}
+    "proc/self/mountinfo": "", "proc/swaps": ""}
 
 
 class Machine(fakehost.Host):

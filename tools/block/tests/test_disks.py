@@ -56,7 +56,6 @@ def machine(host):
 
 
 # --- what serves a disk ------------------------------------------------------
-
 @pytest.mark.parametrize("disk, name", [
     ("sda", "sda12"), ("sdp", "sdp1"), ("mmcblk0", "mmcblk0p2"),
     ("md_d0", "md_d0p1"), ("cciss!c0d0", "cciss!c0d0p1"),
@@ -96,7 +95,6 @@ def test_stack(machine):
 
 
 # --- what a user may name ----------------------------------------------------
-
 @pytest.mark.parametrize("word, name", [
     ("/dev/nvme0n1", "nvme0n1"), ("nvme0n1", "nvme0n1"),
     ("/dev/disk/by-id/x", "nvme0n1"), ("nvme0c0n1", "nvme0c0n1"),
@@ -141,7 +139,6 @@ def test_disks_that_have_it(machine, host, monkeypatch):
 
 
 # --- who uses a disk, by each way to see it ----------------------------------
-
 @pytest.mark.parametrize("mounted, swaps, told", [
     ([], "", []),
     # a partition, by number

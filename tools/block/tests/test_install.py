@@ -2,6 +2,7 @@
 """What "make install" installs, that it all goes again, and the package."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -92,22 +93,29 @@ def test_units(there):
                      f"{units[0].parent}:"}) == ""
 
 
+@pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.parametrize("version", ["3.6", "3.8"])
+def test_a_python_that_is_too_old_is_named(name, version):
+    found = [*pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"),
+             *filter(None, [shutil.which("python" + version)])]
+    if not found:
+        pytest.skip("no Python " + version)
+    done = subprocess.run([found[0], TOOLS / name, "--help"], text=True,
+                          stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"{name} needs Python 3\.9, and this is {version}.*\n",
+                        done.stderr)
+
+
 @pytest.mark.parametrize("words, offered", [
-    ("plugbench --vers", "--version"),
-    ("plugroll --ver", "--version"),
-    ("plugstat --ver", "--version"),
-    ("plugstat --tex", "--textfile"),
-    ("plugstat --pol", "--policy"),
-    ("plugstat --counting o", "on off"),
-    ("plugroll k", "keep"),
-    ("plugstat --textfile /etc/passw", "/etc/passwd"),
-    ("plugroll list --che", "--check"),
-    ("plugroll try a", "always adaptive"),
-    ("plugroll try --gu", "--guard"),
-    ("plugstat nv", "nvme0n1"),
+    ("plugbench --vers", "--version"), ("plugroll --ver", "--version"),
+    ("plugstat --ver", "--version"), ("plugstat --tex", "--textfile"),
+    ("plugstat --pol", "--policy"), ("plugstat --counting o", "on off"),
+    ("plugroll k", "keep"), ("plugstat --textfile /etc/passw", "/etc/passwd"),
+    ("plugroll list --che", "--check"), ("plugroll try a", "always adaptive"),
+    ("plugroll try --gu", "--guard"), ("plugstat nv", "nvme0n1"),
     ("plugbench /dev/nv", "/dev/nvme0n1"),
-    ("plugroll try never nv", "nvme0n1"),
-])
+    ("plugroll try never nv", "nvme0n1")])
 def test_completion(there, words, offered):
     """What bash offers in place of the last word."""
     words = words.split()

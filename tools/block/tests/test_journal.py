@@ -35,7 +35,6 @@ def entry(knob):
 
 
 # --- what is in the file, and when -------------------------------------------
-
 def test_before_the_change(host, knob, entry, monkeypatch):
     """On disk, with how it was, when the setting is written."""
     synced, seen = [], []
@@ -133,7 +132,6 @@ def test_not_put_back(host, knob, entry):
 
 
 # --- what killed programs left -----------------------------------------------
-
 @pytest.mark.parametrize("files, told, mode", [
     ({}, "plug_policy is always again", "always"),
     # it was killed before the change
@@ -253,7 +251,6 @@ def test_own_session(monkeypatch):
 
 
 # --- one program at a time ---------------------------------------------------
-
 def held(*names):
     """Locks that somebody has; how long it took to be told."""
     begun = time.monotonic()

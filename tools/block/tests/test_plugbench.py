@@ -15,7 +15,6 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
 
 
 # --- what is refused: nothing is changed -----------------------------------
-
 @pytest.mark.parametrize("words, says", [
     (["--policies", "sometimes"], "never, seq-small, adaptive, nomerges2"),
     (["--policies", ""], "'' is none of"),
@@ -96,7 +95,6 @@ def test_what_cannot_be_opened(machine, monkeypatch, user, name, error, says):
 
 
 # --- the scheduler, which makes every policy do as "always", and nomerges ---
-
 @pytest.mark.parametrize("offered", ["none [mq-deadline] kyber", "[bfq]"])
 def test_scheduler_is_kept(machine, offered):
     """If asked for, and if none is not offered it must be."""
@@ -157,7 +155,6 @@ def test_conditions(machine):
 
 
 # --- the runs --------------------------------------------------------------
-
 def test_rotation(machine):
     """Each round begins with another policy, and has a seed of its own; that
     one is not in force is said once."""
@@ -190,7 +187,6 @@ def test_options_of_fio(machine):
 
 
 # --- what is written -------------------------------------------------------
-
 def test_records(machine):
     """Every policy and workload, as a report reads them, with the figures of
     fio and of the disk; what cannot be counted is null, and that is said."""

@@ -113,7 +113,6 @@ def test_doorbells(machine, before, stats, told):
 
 
 # --- the host, and other kernels ----------------------------------------------
-
 @pytest.fixture
 def disk(machine):
     """nvme0n1 as /sys has it: class device, then that of the PCI function."""

@@ -171,7 +171,6 @@ def test_pipe(machine):
 
 
 # --- how it is read --------------------------------------------------------
-
 def test_several_globals(read):
     """Each is for the jobs after it; to fio all such names are global."""
     found = read("[global]\nbs=4k\n[a]\niodepth=2\n[globals]\nbs=64k\n[global]"
@@ -235,7 +234,6 @@ softrandommap=1\nbs_is_seq_rand=1\nverify_async_cpus=0\nflow_watermark=100""")
 
 
 # --- what is refused -------------------------------------------------------
-
 @pytest.mark.parametrize("word, says", [
     ("rw=randwrite", "read, randread, or --write, which DESTROYS"),
     ("rw=rw:8", "read, randread, or --write"),
@@ -332,7 +330,6 @@ def test_options_that_only_fio_sees(read, monkeypatch, line, more):
 
 
 # --- the sandbox -----------------------------------------------------------
-
 def test_job_files_are_boxed(machine, run):
     """And nothing else is; the disk is the one device that they have."""
     machine.program("bwrap", FAKE_BWRAP)

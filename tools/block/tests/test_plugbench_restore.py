@@ -76,7 +76,6 @@ def test_before_the_runs(machine):
 
 
 # --- rounds: what is whole is kept -----------------------------------------
-
 ROUNDS = ["--policies", "always,never", "--repeat", "5"]
 
 
@@ -130,8 +129,17 @@ def test_failure_in_the_second_round(machine):
     check_kept(machine)
 
 
-# --- SIGKILL, which nobody can catch ---------------------------------------
+def test_nothing_is_said_to_be_kept_that_is_not(machine):
+    """The directory of the result goes while fio runs."""
+    machine.put("out/here", "")
+    machine.program("fio", FAKE_FIO.replace("cat fio.json",
+                                            "rm -rf out; cat fio.json"))
+    text = machine.bench(*ROUNDS, "--json", "out/r.json", code=1)
+    assert "No such file" in text and "whole round" not in text
+    machine.check_restored()
 
+
+# --- SIGKILL, which nobody can catch ---------------------------------------
 def kill(machine, guard=True):
     """It while fio runs, and its guard, if that is so wished: fio's processes
     and what was printed."""
@@ -193,7 +201,6 @@ def test_next_start(machine, left):
 
 
 # --- others, and the terminal ----------------------------------------------
-
 def test_second(machine):
     """Refused, with who is at work; --restore leaves it alone."""
     with start(machine) as process:

@@ -101,7 +101,6 @@ def test_writes(machine):
 
 
 # --- heads of NVMe multipath, dm and md --------------------------------------
-
 LEGS = ("nvme0c0n1", "nvme0c1n1")
 # logs what is set on the second leg
 ON_LEG = FAKE_FIO.replace("q=sys/block/nvme0n1", "q=sys/block/nvme0c1n1")

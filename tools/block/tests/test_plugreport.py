@@ -30,7 +30,6 @@ def refuses(content, *words):
 
 
 # --- load ------------------------------------------------------------------
-
 def test_nowhere(here):
     for action in (lambda path: records.save(path, [record()], {}),
                    records.load):
@@ -121,7 +120,6 @@ def test_same_run_twice(here):
 
 
 # --- save ------------------------------------------------------------------
-
 def test_nulls_are_kept(here):
     one = record(lat_us={"mean": None, "p99": 7}, insns_per_io=None,
                  seed=None, ctx_switches_per_io=0.5, unit="µs", iops=1e15,
@@ -176,7 +174,6 @@ def test_save_is_atomic(here, monkeypatch):
 
 
 # --- summarise -------------------------------------------------------------
-
 def test_mean_and_deviation():
     """Over the runs; nulls do not count; of further fields, numbers do."""
     found = runs("always", [10, 20, 30], unit="x", polled=True)
@@ -234,7 +231,6 @@ def test_cpu_time(fields, want):
 
 
 # --- tables ----------------------------------------------------------------
-
 def table(found):
     return tables.table(summary.summarise(found))
 
@@ -295,7 +291,6 @@ def test_notes(found, has, lacks):
 
 
 # --- schemas.PLUGBENCH: what is checked by it, and what plugbench writes ------
-
 VALID = records.SCHEMA.valid
 
 

@@ -28,7 +28,6 @@ def judged(**changes):
 
 
 # --- charts ----------------------------------------------------------------
-
 def charts(found):
     """{metric: root of its SVG}"""
     return {metric: xml.etree.ElementTree.fromstring(drawn)
@@ -95,7 +94,6 @@ def test_odd_figures(ratio):
 
 
 # --- the page --------------------------------------------------------------
-
 class Page:
     """What a browser would see; complains of tags that do not match."""
 

@@ -31,7 +31,6 @@ def pairs(*ios):
 
 
 # --- tripped() ---------------------------------------------------------------
-
 @pytest.mark.parametrize("values, metric, limit, why", [
     # beyond the limit, and the same each time
     ((-.07, -.08, -.075), "iops", -.05, "iops by -7.5% (-10.3 to -4.6), the "
@@ -86,7 +85,6 @@ def test_more_chance_of_more_disks_and_metrics():
 
 
 # --- collapse() --------------------------------------------------------------
-
 @pytest.mark.parametrize("ios, disks, stops", [
     ([NO_IO], 1, None), ([(1000, 50)], 1, None), ([(1000, 99)], 1, None),
     ([NO_IO, OFTEN, NO_IO], 1, "2 of 3"),
@@ -115,7 +113,6 @@ def test_collapse_of_figures(old, new, limits, collapses):
 
 
 # --- the rest ----------------------------------------------------------------
-
 def test_order_of_modes():
     """Of four pairs each mode leads two, and not in a fixed order."""
     drawn = list(itertools.islice(trial.leaders(random.Random(2)), 400))

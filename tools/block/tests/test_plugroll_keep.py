@@ -82,7 +82,6 @@ AS_BEFORE = {"nvme0n1": "never", "nvme1n1": "always", "nvme2n1": "always"}
 
 
 # --- keep --------------------------------------------------------------------
-
 def test_disk(host, kept, roll, logged):
     """One disk, known again by its wwid; the second time changes nothing, and
     says so."""
@@ -220,7 +219,6 @@ def test_systemd(host, kept):
 
 
 # --- what keep sets, and what it says ----------------------------------------
-
 SKIPS = "{} is skipped: {} is kept for it by name"
 
 
@@ -262,7 +260,6 @@ def test_will_not_go_back(headed, roll):
 
 
 # --- undo: all is as it was, or else is not forgotten ------------------------
-
 @pytest.mark.parametrize("keeps, entries", [
     (["adaptive --all-nvme"], 1),
     # a disk that is named first, and then all
@@ -344,7 +341,6 @@ def test_killed_try(kept, roll, first):
 
 
 # --- a signal at the worst moment --------------------------------------------
-
 def interrupted(roll, *words):
     """What is said if one comes while the mode of nvme1n1 is set."""
     with busy("nvme1n1", error=Interrupted("SIGTERM")):
@@ -405,7 +401,6 @@ def test_keep_interrupted_while_it_writes(kept, roll, monkeypatch):
 
 
 # --- two of us at once -------------------------------------------------------
-
 @pytest.mark.parametrize("module, file, action", [
     (rules, rules.RULES, keep.undo),
     (rules, rules.RULES, lambda: keep.keep("adaptive", [Disk("nvme0n1")])),
@@ -431,7 +426,6 @@ def test_at_once(kept, monkeypatch, module, file, action):
 
 
 # --- apply: paths of NVMe multipath that come later --------------------------
-
 @pytest.fixture
 def paths(host, roll):
     """Some of a disk that is kept."""

@@ -53,7 +53,8 @@ def recommended(host, rows):
     ({"queue/rotational": "1"}, "always", "rotational"),
     ({"queue/plug_policy_fallback": "no-queue_rqs"}, "always",
      "takes no groups"),
-    ({"device/model": "QEMU NVMe Ctrl"}, "always", "virtual (QEMU NVMe Ctrl)")])
+    ({"device/model": "QEMU NVMe Ctrl"}, "always", "virtual (QEMU NVMe Ctrl)"),
+    ({"device/model": "QEMU \x1b[31m"}, "always", r"virtual (QEMU \x1b[31m)")])
 def test_facts(recommended, files, mode, evidence):
     """One after the other, as plug-policy.rst has them."""
     found = recommended(files)
@@ -62,7 +63,6 @@ def test_facts(recommended, files, mode, evidence):
 
 
 # --- tries are evidence ------------------------------------------------------
-
 @pytest.mark.parametrize("speed, tried, mode, text", [
     (1.3, "seq-small", "seq-small", "the guard held; iops +"),
     (.7, "adaptive", "always", "the guard tripped; iops -")])
@@ -99,7 +99,6 @@ def test_damaged_tries(host, rows, text):
 
 
 # --- which disks, and how they are shown -------------------------------------
-
 def test_head(host, roll):
     """Its paths have the policy; disks without any, or without a medium, are
     left out."""
@@ -188,7 +187,6 @@ def test_ascii(host):
 
 
 # --- requests that are followed by trace events ------------------------------
-
 class Tracing:
     def __init__(self, host, monkeypatch):
         self.host = host

@@ -67,7 +67,6 @@ def tries(host, roll, monkeypatch):
 
 
 # --- what is refused changes nothing, and is told what is accepted -----------
-
 GUARD = "--guard.*accepted: limits such as p99=5%"
 GAIN = "--require.*accepted: gains such as iops=.0.5%"
 NAME = "name disks, or give --all-nvme"
@@ -104,8 +103,7 @@ NAME = "name disks, or give --all-nvme"
         # all disks below must have it
         ("try never dm-0", "sda has no plug_policy"),
         # nothing can be judged without iostats
-        ("try never nvme1n1", "nvme1n1 does not count its I/O: echo 1 >"),
-    ))])
+        ("try never nvme1n1", "nvme1n1 does not count its I/O: echo 1 >"), ))])
 def test_refused(host, roll, words, told):
     host.disk("nvme0n1", files={"queue/plug_policy": "[always] never"})
     host.disk("nvme1n1", files={"queue/iostats": "0"})
@@ -149,7 +147,6 @@ def test_locked(host, tries):
 
 
 # --- verdicts ----------------------------------------------------------------
-
 def test_trips(host, tries, logged):
     """A mode that does harm: within its time, with the reason; it is not
     kept."""
@@ -244,7 +241,6 @@ def test_log(host):
 
 
 # --- several disks -----------------------------------------------------------
-
 def test_keep_without_idle(host, tries):
     """An idle disk is left alone while another is tried, also by --keep, and
     by a second run."""
@@ -311,7 +307,6 @@ def test_one_of_two_goes(host, tries, monkeypatch):
 
 
 # --- somebody, or something, else --------------------------------------------
-
 @pytest.mark.parametrize("when, file, code, told, mode", [
     # a mode set by hand ends the try, and stays
     (lambda number, mode: mode == "never", (KNOB, offer("seq-small")), 1,
@@ -347,7 +342,6 @@ def test_meanwhile(host, tries, when, file, code, told, mode):
 
 
 # --- --keep ------------------------------------------------------------------
-
 def test_already(host, tries, logged, monkeypatch):
     """There is nothing to try, at once; kept if asked for, and the second time
     that changes nothing."""
@@ -411,7 +405,6 @@ def test_keep_of_another_disk(host, tries, monkeypatch):
 
 
 # --- a try that does not end by itself ---------------------------------------
-
 @contextlib.contextmanager
 def in_real_time(load):
     end = threading.Event()

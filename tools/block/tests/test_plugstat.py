@@ -26,7 +26,6 @@ def said(stat):
 
 
 # --- numbers -----------------------------------------------------------------
-
 def test_sums_and_figures(host, said):
     """Of two hardware queues."""
     def busy():
@@ -97,8 +96,7 @@ def test_legs(host, said):
     ({"doorbells": 9}, "tags", "no: - tags"),
     ({"doorbells": 9}, "doorbell", "no: 1.0"),
     ({}, "doorbell", "unknown: the driver does not count doorbells; - requests "
-     "per flush"),
-])
+     "per flush")])
 def test_answers_where_nothing_is_batched(counters, question, text):
     fig = figures.figures({"stat_ios": 9, "tags_single": 9,
                            "no_batch_busy": 9, **counters})
@@ -113,7 +111,6 @@ def test_verdict(value, share, text):
 
 
 # --- what is printed ---------------------------------------------------------
-
 def test_table(host, stat):
     lines = stat("-c", "2", "nullb0", during=lambda: host.busy(
         "nullb0")).prints().splitlines()
@@ -199,7 +196,6 @@ def test_human(text, want):
 
 
 # --- errors ------------------------------------------------------------------
-
 @pytest.fixture
 def refusal(stat):
     """What is said of one interval that cannot be."""

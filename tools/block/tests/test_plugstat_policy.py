@@ -28,7 +28,6 @@ PINNED = LEARNT.replace("pinned 0", "pinned 1")
 
 
 # --- "adaptive" --------------------------------------------------------------
-
 class Learnt:
     """A disk on "adaptive", whose second hardware queue has had no I/O."""
 
@@ -130,7 +129,6 @@ def test_adaptive_is_not_in_force(learnt, host):
 
 
 # --- modes -------------------------------------------------------------------
-
 @pytest.fixture
 def policies(stat):
     def call(*words):
@@ -202,7 +200,6 @@ def test_interrupted(host, stat, monkeypatch, name, words):
 
 
 # --- many disks, and such that go --------------------------------------------
-
 @pytest.mark.parametrize("words", [
     "--policy --check --json", "--prometheus", "--prometheus nullb0 nvme0n1"])
 def test_disk_that_goes(host, stat, words):

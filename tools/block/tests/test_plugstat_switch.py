@@ -106,7 +106,6 @@ def test_many_at_once(host, stat, levels):
 
 
 # --- --counting: on and off beyond the end of the run ------------------------
-
 @pytest.fixture
 def keep(stat):
     def call(*words):

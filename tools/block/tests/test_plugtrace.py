@@ -138,8 +138,7 @@ def traced(request, host, monkeypatch):
     (95, 99, lambda: random(55, 4) + sequential(300, 3), "unlikely", ""),
     (30, 8, partial(random, 10, 16), "unknown",
      "160 I/Os were seen, 1000 are needed"),
-    (30, 8, str, "unknown", "0 I/Os were seen, 1000 are needed"),
-])
+    (30, 8, str, "unknown", "0 I/Os were seen, 1000 are needed")])
 def test_gain(traced, cpu, flight, events, word, why):
     traced.counts(cpu, flight)
     found = traced.gain(events())

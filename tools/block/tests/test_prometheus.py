@@ -64,7 +64,6 @@ def has(page, *lines):
 
 
 # --- the text format, and what it holds --------------------------------------
-
 def test_counters_are_the_kernel_s(host, exported):
     """Each time; none of a disk that is not counted, which stays so."""
     for _ in range(2):
@@ -111,14 +110,13 @@ def test_promtool(full):
 
 
 # --- a file that a reader sees whole or not at all ---------------------------
-
 @pytest.fixture
 def textfile(exported, tmp_path_factory):
     return tmp_path_factory.mktemp("textfile") / "plugstat.prom"
 
 
 def test_once(exported, stat, textfile):
-    """Also through a link, which stays."""
+    """Also through a link of ours, which stays."""
     textfile.write_text("old\n")
     link = textfile.parent / "link"
     link.symlink_to(textfile)
@@ -127,6 +125,17 @@ def test_once(exported, stat, textfile):
     assert sorted(textfile.parent.iterdir()) == [link, textfile]
     assert textfile.stat().st_mode & 0o777 == 0o644
     assert link.is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_not_through_a_link_of_another_user(stat, textfile):
+    textfile.write_text("old\n")
+    link = textfile.parent / "link"
+    link.symlink_to(textfile)
+    os.lchown(link, 65534, 65534)
+    code, _, said = stat("--textfile", link)
+    assert code == 1 and "a link of another user" in said
+    assert textfile.read_text() == "old\n"
 
 
 def test_again_and_again(host, stat, textfile):
@@ -206,8 +215,7 @@ def machine(instance, later):
     """Two hours under "always" at 2 ms each, then "never" with other times."""
     where = {"instance": instance, "disk": "nvme0n1"}
     return [series(f"plugstat_{name}", values, **where, **mode)
-            for name, values, mode in (
-                ("ios_total", "0+60000x240", {}),
+            for name, values, mode in (("ios_total", "0+60000x240", {}),
                 ("io_seconds_total",
                  f"0+120x120 {14400 + later}+{later}x119", {}),
                 ("policy_info", "1x118 stale", {"mode": "always"}),

@@ -48,7 +48,6 @@ def said(found):
 
 
 # --- Student's t -----------------------------------------------------------
-
 @pytest.mark.parametrize("freedom, five, one", [
     (1, 12.706, 63.657), (2, 4.303, 9.925), (4, 2.776, 4.604),
     (9, 2.262, 3.250), (30, 2.042, 2.750), (1000, 1.962, 2.581)])
@@ -126,7 +125,6 @@ def test_enough():
 
 
 # --- how often chance fools it, by simulation ------------------------------
-
 def test_many_equal_modes():
     """At most one report in 20 names one, though it has 24 comparisons in which
     to find it."""
@@ -138,7 +136,6 @@ def test_many_equal_modes():
 
 
 # --- the verdict, and its words --------------------------------------------
-
 @pytest.mark.parametrize("found, decision, mode", [
     # the best of those that are better
     (rounds(changes={"never": 0.03, "adaptive": 0.05}), "use", "adaptive"),

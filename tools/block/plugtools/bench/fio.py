@@ -39,8 +39,7 @@ WORKLOADS = {
     "rand4k-qd32-wait": workload("randread", "4k", 32, 32),
     "rand4k-qd4": workload("randread", "4k", 4, 4, polled=False),
     "libaio-rand4k-s32": workload("randread", "4k", 128, 32, "libaio", False),
-    "mix70-s32": workload("randrw", "4k", 128, 32, write=True),
-}
+    "mix70-s32": workload("randrw", "4k", 128, 32, write=True)}
 
 
 def limit(iops, reads):

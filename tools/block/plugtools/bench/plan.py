@@ -77,8 +77,7 @@ def choose_merges(legs, policies):
 
 
 def round_of(policies, merges, number=0):
-    """The (policy, Merges) of a round; "nomerges2" is "always" as the host is.
-    """
+    """(policy, Merges) of a round; "nomerges2" is "always" as the host is."""
     return [(policy, one) for one in merges
             for policy in rotated(policies, number)
             if policy != BASELINE or one is merges[-1]]
@@ -133,8 +132,7 @@ def run_seconds(runtime, counting):
 
 
 def fit(args, cells, counting):
-    """(rounds, seconds of a run) within the budget, near what was asked for.
-    """
+    """(rounds, seconds of a run) within the budget, near what was asked."""
     if not args.budget:
         return args.repeat, args.runtime
     for runtime in range(args.runtime, 0, -1):

@@ -95,8 +95,7 @@ FILE = matching("(?!-$).+", "the name of a file, as /dev/stdin", str)
 
 
 def add_limits(add):
-    add("--iops", metavar="N", type=FROM_1,
-        help="at most N I/Os per second")
+    add("--iops", metavar="N", type=FROM_1, help="at most N I/Os per second")
     add("--budget", metavar="TIME", type=TIME, help="at most that long, "
         "as 90s, 5m or 1h: fewer and shorter runs")
     add("--force", action="store_true", help="measure although the disk is "
@@ -115,8 +114,7 @@ def add_output_options(add):
         "each run, and tables of all figures; else plan and verdict")
     add("--markdown", action="store_true", help="the verdict as Markdown, for "
         "a mail; with --show, nothing else")
-    add("--html", metavar="FILE", type=FILE,
-        help="write a report, one page")
+    add("--html", metavar="FILE", type=FILE, help="write a report, one page")
     add("--compare", metavar="OLD.json", type=FILE, help="compare with "
         "an earlier result, after measuring, or NEW.json with it")
     add("--fail-below", metavar="RATIO", type=SHARE, help="with --compare: "
@@ -301,11 +299,11 @@ class Result:
     def save(self, records, warnings, rounds):
         """The rounds that are whole, while more are to come."""
         self.keep_earlier()
-        self.rounds = rounds
         wanted = self.meta["repeat"]
         results.save(self.path, self.finish(records), dict(
             self.meta, warnings=[
                 *warnings, f"not finished: {rounds} of {wanted} rounds"]))
+        self.rounds = rounds
 
     def kept(self):
         return f"{self.rounds} whole round" \

@@ -123,8 +123,7 @@ def append(file, entries):
 
 
 def create(path, entries):
-    """A journal with its first entries, open: who finds one finds them, too.
-    """
+    """A journal with its first entries, open: who finds one finds them."""
     file, temporary = tempfile.mkstemp(dir=directory(), prefix=".")
     try:
         append(file, entries)
@@ -159,8 +158,7 @@ class Journal:
         self.entries.append(entry)
 
     def begin(self):
-        """Have the file; one that is there tells of what could not be put
-        back."""
+        """Have the file; one there tells of what could not be put back."""
         if self.file is not None:
             return
         first = [self.head] + [{"disk": name, "number": Disk(name).number()}
@@ -367,8 +365,7 @@ class Guard:
     """A child that calls killed() if this process is killed.
 
     It reads a pipe, which ends when we do; PR_SET_PDEATHSIG would not reach
-    what a program of ours starts.  It has our locks, so nobody comes between.
-    """
+    what a program of ours starts.  It has our locks: nobody comes between."""
 
     def __init__(self, killed):
         end, self.pipe = os.pipe()

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 
-
 # What ends a program in order.
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 
@@ -159,10 +158,19 @@ def refuse_special(path):
         raise OSError(errno.EEXIST, "not a regular file", path)
 
 
+def followed(path):
+    """What a path leads to, but for a link that another user has put there: who
+    opens a file is kept from following one, who renames is not."""
+    if os.path.islink(path) and os.lstat(path).st_uid not in (
+            0, os.geteuid()):
+        raise OSError(errno.EPERM, "a link of another user", path)
+    return os.path.realpath(path)
+
+
 def replace_file(path, data, mode=None, sync=True):
     """Put bytes in a file's place: a reader sees either, and on failure
     nothing is left behind.  Without a mode, the umask decides."""
-    path = os.path.realpath(path)
+    path = followed(path)
     refuse_special(path)
     # of a name that ends by chance: node_exporter takes all that is *.prom
     handle, temporary = tempfile.mkstemp(

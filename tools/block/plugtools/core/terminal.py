@@ -20,8 +20,7 @@ def paint(text, kind, file=None):
 
 
 def human(cell):
-    """A long number in three digits and a unit, "522k"; another cell as it
-    is."""
+    """A long number in three digits and unit, "522k"; other cells as is."""
     if not NUMBER.fullmatch(cell) or abs(float(cell)) < 1000:
         return cell
     value, unit = float(cell), 0

@@ -71,8 +71,7 @@ def spread(new, old, paired):
 def ratio(new, old, paired, metric):
     """new to old, two lists of figures, with its interval; None if 0.
 
-    With one run of a side there is no interval, and low, high and p are null.
-    """
+    With one run of a side there is no interval: low, high and p are null."""
     if not new or not old or min(new + old) <= 0:
         return None
     new = [math.log(value) for value in new]

@@ -103,8 +103,7 @@ def complete(found, identity, profile, patched, commit=None):
     uname = os.uname()
     common = dict(
         identity, kernel="patched" if patched else "unpatched",
-        suite="plugbench",
-        commit=commit or f"{uname.release} {uname.version}")
+        suite="plugbench", commit=commit or f"{uname.release} {uname.version}")
     name = " ".join(profile.split())
     return [{**common, "profile": name if "nomerges" not in record else
              f"{name}, nomerges={record['nomerges']}", **record}
@@ -232,8 +231,7 @@ def load_of(meta, other, name):
 
 
 def check_loads(had, has):
-    """Refuse two results whose workloads have a name in common, and no more.
-    """
+    """Refuse two results whose workloads have a name in common, no more."""
     for name in has.get("fio") or {}:
         old, new = load_of(had, has, name), load_of(has, had, name)
         if None not in (old, new) and old != new:
@@ -280,8 +278,7 @@ def compare(old, new, least=None, path=None):
             say(f"cannot be told: whether {name} was the same load, as a "
                 "result does not say what ran")
     gone = changes.missing(before, after)
-    for side, some in (("old", gone), (
-            "new", changes.missing(after, before))):
+    for side, some in (("old", gone), ("new", changes.missing(after, before))):
         for cell in some:
             say(f"only in the {side}: {cell}")
     say_settings(had, has)

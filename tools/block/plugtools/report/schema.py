@@ -38,8 +38,7 @@ KEYWORDS = {
     "pattern": lambda want, value: not isinstance(value, str) or
     re.search(want, value) is not None,
     "required": lambda want, value: not isinstance(value, dict) or
-    set(want) <= value.keys(),
-}
+    set(want) <= value.keys()}
 
 
 class Schema:

@@ -80,8 +80,7 @@ def groups(items, *names):
     """Items by the values of these fields, in order of first appearance."""
     found = {}
     for item in items:
-        found.setdefault(tuple(item[name] for name in names),
-                         []).append(item)
+        found.setdefault(tuple(item[name] for name in names), []).append(item)
     return found
 
 

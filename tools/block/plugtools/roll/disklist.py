@@ -11,7 +11,8 @@ import sys
 import time
 
 from ..core.disks import AS_SET, NO_KNOB, Effect, all_disks, without_knob
-from ..core.system import EnvironmentProblem, active, read, rooted, say
+from ..core.system import (EnvironmentProblem, active, printable, read, rooted,
+                           say)
 from ..core.terminal import columns, paint
 from ..report.records import write_file
 from .guard import Change, change_text
@@ -46,7 +47,7 @@ def fallback(disk):
 
 def costly_doorbell(disk):
     """Why to believe that a doorbell is expensive, or None."""
-    model = disk.get("device/model")
+    model = printable(disk.get("device/model"))
     if VIRTUAL.search(model):
         return f"it is virtual ({model}), its doorbells are expensive"
     if disk.name.startswith("vd"):
@@ -57,8 +58,7 @@ def costly_doorbell(disk):
 def load(disk):
     """(requests, mean in flight while busy) since the disk appeared.
 
-    The mean is None if the sums may have begun anew; nothing tells how often.
-    """
+    The mean is None if the sums may have begun anew; nobody knows how often."""
     done = disk.stat()
     requests = done.reads + done.writes
     if requests * SLOW_MS >= WRAP:
@@ -88,8 +88,7 @@ def tries():
             for item in one.items():
                 try_text(*item)
         return found
-    except (ValueError, TypeError, KeyError, AttributeError,
-            RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
 
 
@@ -114,8 +113,7 @@ def try_text(mode, one):
     return "tried %s on %s: %s; %s" % (
         mode, one["date"], {"held": "the guard held", "no gain":
                             "the guard held", "tripped": "the guard tripped"
-                            }.get(
-                                one["status"], "not enough evidence"),
+                            }.get(one["status"], "not enough evidence"),
         ", ".join(parts) or "no figures")
 
 

@@ -122,8 +122,7 @@ def can_keep(legs, all_nvme):
 
 def keep(mode, legs, all_nvme=False):
     """Keep a mode for disks and, if asked for, all NVMe disks to come:
-    ({file: what is written there}, {disk: another mode that it has by name}).
-    """
+    ({file: what is written there}, {disk: another mode it has by name})."""
     legs = present(legs, all_nvme)
     check_mode(mode, legs)
     if not all_nvme:

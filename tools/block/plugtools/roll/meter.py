@@ -225,8 +225,7 @@ class Meter:
         """{disk: figures} of the block."""
         times = self.tracer.collect() if self.tracer else {}
         return {disk: figures(self.before[disk], counters(disk),
-                              times.get(disk.name, ()))
-                for disk in self.disks}
+                              times.get(disk.name, ())) for disk in self.disks}
 
     def close(self):
         if self.tracer:

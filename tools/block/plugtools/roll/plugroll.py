@@ -237,17 +237,12 @@ def do_undo(args):
     return 1 if problems else 0
 
 
-def do_apply(args):
-    apply(args.settle)
-    return 0
-
-
 def main(words=None):
     args = arguments(words)
     interruptible()
     code, why = outcome({
         "list": do_list, "try": do_try, "keep": do_keep, "undo": do_undo,
-        "apply": do_apply}[args.verb], args)
+        "apply": lambda args: apply(args.settle) or 0}[args.verb], args)
     if code == 130:
         why += INTERRUPTED.get(args.verb, "")
     if why:

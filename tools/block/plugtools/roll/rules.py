@@ -54,8 +54,7 @@ Rules = collections.namedtuple("Rules", "kept was")
 
 
 def alone(path):
-    """Hold the lock of a file that is read, changed and written; wait for
-    it."""
+    """Hold the lock of a file to be read, changed, written; wait for it."""
     return locked([os.path.basename(path)], "plugroll", WAIT_SECONDS)
 
 
@@ -147,8 +146,7 @@ def merge(rules, more):
     known = {one[2:] for one in rules.was}
     kept = [one for one in rules.kept if one[1:] not in keys] + more.kept
     return Rules(sorted(kept, key=lambda one: one.key != "name"),
-                 rules.was + [one for one in more.was
-                              if one[2:] not in known])
+                 rules.was + [one for one in more.was if one[2:] not in known])
 
 
 def add(rules, mode, legs, all_nvme):

@@ -152,8 +152,7 @@ class Modes:
 
 
 class Try:
-    """One try on some disks of this host, {Disk: disks that have its knobs}.
-    """
+    """One try on some disks of this host, {Disk: disks with its knobs}."""
 
     def __init__(self, args, targets):
         self.args = args
@@ -163,8 +162,7 @@ class Try:
         for disk in self.already:
             check_force(args.mode, targets[disk])
         # of blocks, by disk: of those that are still being tried
-        self.pairs = {disk: [] for disk in targets
-                      if disk not in self.already}
+        self.pairs = {disk: [] for disk in targets if disk not in self.already}
         self.meter = Meter(self.pairs)
         self.nomerges = [leg.name for legs in targets.values()
                          for leg in legs if keeps_nomerges(leg)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the counters of plugs say: pure functions, which read no file."""
+import collections
 
 NO_BATCH = ("shared", "depth", "busy", "scheduler")
 QUESTIONS = {"tags": "32 tags at once?", "doorbell": "32 per doorbell?"}
@@ -22,24 +23,18 @@ def ratio(part, whole):
 
 
 def figures(diff):
-    get = diff.get
-    no_batch = {why: get("no_batch_" + why, 0) for why in NO_BATCH}
+    n = collections.Counter(diff)       # 0 for what is not there
     return {
-        "requests": get("stat_ios", 0),
-        "requests_per_s": ratio(get("stat_ios", 0), get("time", 0)) or 0.0,
-        "merged": ratio(get("stat_merges", 0), get("stat_merges", 0)
-                        + get("stat_ios", 0)),
-        "requests_per_flush": ratio(get("flush_requests", 0),
-                                    get("flushes", 0)),
-        "tags_in_batches": ratio(get("tags_batched", 0),
-                                 get("tags_batched", 0)
-                                 + get("tags_single", 0)),
-        "tags_per_batch": ratio(get("tags_batched", 0),
-                                get("tag_batches", 0)),
-        "no_batch": {why: n for why, n in no_batch.items() if n},
-        "commands_per_doorbell": ratio(get("stat_ios", 0),
-                                       get("doorbells", 0)),
-    }
+        "requests": n["stat_ios"],
+        "requests_per_s": ratio(n["stat_ios"], n["time"]) or 0.0,
+        "merged": ratio(n["stat_merges"], n["stat_merges"] + n["stat_ios"]),
+        "requests_per_flush": ratio(n["flush_requests"], n["flushes"]),
+        "tags_in_batches": ratio(n["tags_batched"],
+                                 n["tags_batched"] + n["tags_single"]),
+        "tags_per_batch": ratio(n["tags_batched"], n["tag_batches"]),
+        "no_batch": {why: n["no_batch_" + why] for why in NO_BATCH
+                     if n["no_batch_" + why]},
+        "commands_per_doorbell": ratio(n["stat_ios"], n["doorbells"])}
 
 
 def learnt(text):

@@ -17,7 +17,8 @@ from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
 from . import prometheus, switch
 from .figures import delta, figures
 from .output import Json, Table, check_policies, print_policies
-from .source import adaptive, choose, counted_disks, legs_of, sample_all
+from .source import (adaptive, choose, counted_disks, each, legs_of,
+                     sample_all)
 
 LEGEND = """\
 columns, per interval:
@@ -255,7 +256,7 @@ def at_once(args):
 def attempt(args, switches):
     try:
         if not at_once(args):
-            watch(switch.enable(choose(args.disks), switches), args,
+            watch(list(each(choose(args.disks), switches.enter)), args,
                   Json(args) if args.json else Table(args))
         if args.check and check_policies(with_policy(args.disks)):
             return 3

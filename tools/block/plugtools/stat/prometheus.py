@@ -21,8 +21,7 @@ COUNTERS = (
     ("tags_single", "Tags taken one by one."),
     ("flushes", "Times that a plug sent out what it held."),
     ("flush_requests", "Requests that plugs sent out."),
-    ("doorbells", "Doorbells that the driver wrote, of NVMe on PCI."),
-)
+    ("doorbells", "Doorbells that the driver wrote, of NVMe on PCI."))
 
 ESCAPES = str.maketrans({"\\": r"\\", '"': r'\"', "\n": r"\n"})
 

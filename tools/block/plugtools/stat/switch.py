@@ -112,11 +112,6 @@ class Switches(contextlib.ExitStack):
                 self.callback(switch.leave)
 
 
-def enable(names, switches):
-    """Switch counting on; the disks on which that worked."""
-    return list(each(names, switches.enter))
-
-
 def keep(names, on):
     """Counting on or off beyond our end."""
     each(names, lambda name: Switch(name).keep(on))
