@@ -57,7 +57,9 @@ def alternating(run):
             for n in (2, 4, 8, 16, 32)}
 
 
-REMOTE = {"tasks": 2, "remote": 1, "poll": 1, "disks": "pa"}
+# Of two CPUs a slice has eight parts.
+BOTH = {"tasks": 2, "seconds": 0.002}
+REMOTE = {**BOTH, "remote": 1, "poll": 1, "disks": "pa"}
 
 # {name: load}, as they are shown side by side
 TABLES = [{
@@ -142,17 +144,17 @@ TABLES = [{
     "remote-seq4k-s32": plug(32, follow=2, merged=30 / 32, **REMOTE),
 }, {
     # or both send: to one hardware queue, to one each, with few tags,
-    "onequeue-s4": plug(4, tasks=2),
-    "onequeue-s32": plug(32, tasks=2),
-    "twoqueues-s4": plug(4, tasks=2, disks="two"),
-    "twoqueues-s32": plug(32, tasks=2, disks="two"),
-    "small-both-s32": plug(32, tasks=2, disks="small"),
+    "onequeue-s4": plug(4, **BOTH),
+    "onequeue-s32": plug(32, **BOTH),
+    "twoqueues-s4": plug(4, disks="two", **BOTH),
+    "twoqueues-s32": plug(32, disks="two", **BOTH),
+    "small-both-s32": plug(32, disks="small", **BOTH),
 }, {
     # to two disks that share their tags; completed by a softirq, or a timer.
-    "shared-both-s4": plug(4, tasks=2, disks="sa sb"),
-    "shared-both-s32": plug(32, tasks=2, disks="sa sb"),
+    "shared-both-s4": plug(4, disks="sa sb", **BOTH),
+    "shared-both-s32": plug(32, disks="sa sb", **BOTH),
     "softirq-s32": plug(32, tasks=1, disks="softirq"),
-    "softirq-both-s32": plug(32, tasks=2, disks="softirq"),
-    "timer-both-s32": plug(32, tasks=2, disks="timer"),
+    "softirq-both-s32": plug(32, disks="softirq", **BOTH),
+    "timer-both-s32": plug(32, disks="timer", **BOTH),
 }]
 LOADS = {name: load for table in TABLES for name, load in table.items()}

@@ -189,10 +189,13 @@ class Machine:
         self.ask("set", nomerges, policy, "on" if counters else "off")
 
     def run(self, words):
-        """What a load comes to: {"ns": in all, "ios": so many}, and more."""
+        """What a load comes to: {"ns": in all, "ios": so many}, and more; "parts",
+        ns per I/O, of which a load of two CPUs has some."""
         found = self.ask(*words)
         numbers = {name: int(value) for name, value in found.items()
                    if value.isdigit()}
         if not numbers.get("ns") or not numbers.get("ios"):
             self.fail(f"'{found}' is no result")
-        return numbers
+        parts = found.get("parts", "{ns}/{ios}".format(**found)).split(",")
+        return numbers | {"parts": [int(ns) / int(ios) for ns, ios in (
+            part.split("/") for part in parts)]}

@@ -43,7 +43,6 @@ def holds(one, value):
 
 
 # --- ratios of rounds ----------------------------------------------------------
-
 def test_same():
     """1 is outside of the interval in one case of twenty, about."""
     misses = sum(not holds(compare(rounds(seed, 0)), 1) for seed in range(100))
@@ -79,7 +78,6 @@ def test_one_noisy_round_is_enough_to_say_so():
 
 
 # --- what is written, and shown ------------------------------------------------
-
 def made():
     plan = Plan({}, [native.REFERENCE, OTHER], [LOAD], 1)
     return native.records(rounds(1, 6), plan, "x")
@@ -136,7 +134,6 @@ def test_each_table_fits_a_terminal(group):
 
 
 # --- rounds, on machines that are none -----------------------------------------
-
 @pytest.mark.parametrize("shares, patience, quiet, times", [
     ([0] * 3, 100, [True] * 3, 3),
     ([0, 1, 0, 0], 100, [True] * 3, 4),         # disturbed: measured again
@@ -171,8 +168,8 @@ def test_slices_that_met_others_do_not_count(monkeypatch):
     """Nor does the first one, which is longer; the delay is the cell's."""
     monkeypatch.setattr(native_rounds, "SLICES", 4)
     machine = mock.Mock()
-    machine.run.side_effect = [{"ns": 10 * ns, "ios": 10}
-                               for ns in (1, 56, 50, 54, 90)]
+    machine.run.side_effect = [{"parts": parts}
+                               for parts in ([1], [56], [50, 80], [54], [90])]
     cell = Cell("patched", plant="delay=2")
     assert native_rounds.ns_per_io({cell: machine}, native_loads.plug(4), 40) == {
         cell: 52}
@@ -183,7 +180,7 @@ def test_slices_that_met_others_do_not_count(monkeypatch):
 
 def test_the_length_of_a_slice_is_tried_once():
     plan, machine = Plan({}, [], [], 1), mock.Mock()
-    machine.run.return_value = {"ns": 20000, "ios": 1000}
+    machine.run.return_value = {"parts": [30, 20]}
     for _ in range(2):
         assert native_rounds.length(plan, machine, LOAD) == 50000
     machine.run.assert_called_once()
@@ -259,7 +256,6 @@ def test_quiet_rounds_of_the_same_code_are_used_again(tmp_path, monkeypatch, key
 
 
 # --- what is added to a kernel, and what it is told -----------------------------
-
 @pytest.mark.skipif(not os.path.isdir(kernel.TREE),
                     reason=f"no {kernel.TREE}: make tree")
 def test_the_patch_applies_to_both_ends_and_files_come_along():
@@ -305,7 +301,6 @@ def test_which_two_states_nano_compares(monkeypatch, before, after, dirty, found
 
 
 # --- a process that talks as a kernel does, or does not -------------------------
-
 READY = "echo ready plug_policy=no cpus=0; read -r line; "
 
 
@@ -322,8 +317,9 @@ def ask(tmp_path, monkeypatch):
 
 
 def test_a_result_among_what_else_the_console_says(ask):
-    assert ask(READY + "echo noise; echo result ios=4 ns=100 x") == {
-        "ios": 4, "ns": 100}
+    said = READY + "echo noise; echo result ios=4 ns=100 x"
+    assert ask(said) == {"ios": 4, "ns": 100, "parts": [25]}
+    assert ask(said + " parts=40/2,90/3")["parts"] == [20, 30]
 
 
 @pytest.mark.parametrize("script, says", [

@@ -34,6 +34,7 @@ enum {
 	COLD = 8 << 20,		/* bytes, several times an L2 cache */
 	TASKS = 2,
 	SETS = 4,		/* plugs that the other CPU has yet to end */
+	PARTS = 8,		/* of what two tasks do */
 	FAR = 128,		/* bytes, so that two CPUs share nothing */
 };
 
@@ -104,7 +105,7 @@ static u64 shared[PAGE_SIZE / sizeof(u64)] __aligned(PAGE_SIZE);
 static struct bio_vec bvecs[MOST];
 static struct page *data;
 static u8 *cold_data;
-static char result[80];
+static char result[400];
 
 static __always_inline u64 ticks(void)
 {
@@ -375,24 +376,43 @@ static unsigned int batches(const struct load *load)
 	return 2 * load->shape.ios / (load->shape.n + load->shape.least);
 }
 
-/* The first task measures, until it has sent what it was told to. */
+/* The ns of so many batches, and to what all CPUs' I/Os have come by then. */
+static u64 run_part(struct load *load, unsigned int batches, u64 *ios)
+{
+	u64 ns = os_nsecs(), all = ticks(), own;
+
+	own = load->shape.cold ? run_cold(load, batches) :
+				 run_warm(load, batches);
+	all = ticks() - all;
+	*ios = all_ios();
+	return mul_u64_u64_div_u64(os_nsecs() - ns, own, all);
+}
+
+/*
+ * The first task measures, until it has sent what it was told to.  It is a short
+ * time in which two CPUs are both left alone: measure parts.
+ */
 static void run(struct load *load)
 {
-	u64 own, all, ns, merges, ios;
+	unsigned int parts = load->shape.tasks ? PARTS : 1, len = 0, i;
+	unsigned int n = max(batches(load) / parts, 1);
+	u64 sum = 0, merges, ios, first;
 
 	run_warm(load, batches(load) / 10);
 	meet(load);
-	ios = all_ios();
+	first = ios = all_ios();
 	merges = merged(load);
-	ns = os_nsecs();
-	all = ticks();
-	own = load->shape.cold ? run_cold(load, batches(load)) :
-				 run_warm(load, batches(load));
-	all = ticks() - all;
-	ns = os_nsecs() - ns;
-	snprintf(result, sizeof(result), "ns=%llu ios=%llu merged=%llu\n",
-		 mul_u64_u64_div_u64(ns, own, all), all_ios() - ios,
-		 merged(load) - merges);
+	for (i = 0; i < parts; i++) {
+		u64 before = ios, ns = run_part(load, n, &ios);
+
+		sum += ns;
+		len += scnprintf(result + len, sizeof(result) - len,
+				 "%s%llu/%llu", i ? "," : "parts=", ns,
+				 ios - before);
+	}
+	scnprintf(result + len, sizeof(result) - len,
+		  " ns=%llu ios=%llu merged=%llu\n", sum, ios - first,
+		  merged(load) - merges);
 }
 
 /* The second one does the same as long, or completes what the first sends. */
@@ -427,6 +447,8 @@ static int task_main(void *data)
 	struct load *load = data;
 	unsigned int i;
 
+	/* kthread_bind() sleeps for a tick, most often */
+	set_cpus_allowed_ptr(current, cpumask_of(load->cpu));
 	pin(load->cpu);
 	for (i = 0; i < SETS; i++)
 		load->sets[i].task = current;
@@ -452,7 +474,6 @@ static int run_tasks(unsigned int nr)
 		tasks[i] = kthread_create(task_main, &loads[i], "native/%u", i);
 		if (IS_ERR(tasks[i]))
 			return PTR_ERR(tasks[i]);
-		kthread_bind(tasks[i], i);
 	}
 	for (i = 0; i < nr; i++)
 		wake_up_process(tasks[i]);
