@@ -71,13 +71,6 @@ refuses()
 	pin_group "$DISK" 0
 }
 
-refuses_unprivileged()
-{
-	pin_group "$DISK" 0
-	ensure_write_fails "$FILE" 8 "the writer is not root" \
-		"Permission denied" as_nobody
-}
-
 # A pin is not of the mode, nor of what is learnt, but of the hardware queue.
 outlives_the_mode()
 {
@@ -123,7 +116,8 @@ check "refuses 2^32" refuses "it does not fit" 4294967296 \
 check "refuses a word" refuses "it is no number" all
 check "refuses trailing text" refuses "text follows the number" 8x
 check "refuses a newline only" refuses "there is no number" "$NEWLINE"
-check "refuses an unprivileged writer" refuses_unprivileged
+check "refuses an unprivileged writer" ensure_write_fails "$FILE" 8 \
+	"the writer is not root" "Permission denied" as_nobody
 check "a pin outlives the mode, and what is learnt" outlives_the_mode
 
 #         size access bs req grp look

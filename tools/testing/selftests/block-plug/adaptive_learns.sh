@@ -120,7 +120,7 @@ merges_while_it_learns()
 shared_by_two()
 {
 	set_fresh bp0 adaptive || return 1
-	watch
+	trace_start block:block_plug_sample
 	background plug_load -t 1 /dev/bp0 >"$TMP/other" 2>&1
 	# shellcheck disable=SC2086 # a list of options
 	PIN='' load -t 1 /dev/bp0 || return
@@ -136,7 +136,7 @@ verifies()
 	local pass
 
 	set_fresh "$1" adaptive || return 1
-	watch
+	trace_start block:block_plug_sample
 	for pass in 1 2 3 4; do
 		load -r write -a rand-once -z 32m -S $pass "/dev/$1" &&
 		load -r verify -a rand-once -z 32m -S $pass "/dev/$1" || return

@@ -36,15 +36,10 @@ state_of()
 	cat "$DEBUGFS/block/$1"/hctx*/plug_adaptive
 }
 
-watch()
-{
-	trace_start block:block_plug_sample
-}
-
 # sampled COMMAND...: while watched
 sampled()
 {
-	watch
+	trace_start block:block_plug_sample
 	"$@" || return
 	trace_end
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Description: I/O that completes in a batch is in the statistics of the disk,
-# all of it and once, and so is its time: reads and writes, for which a batch
-# changes its kind.
+# Description: I/O that completes in a batch, or alone, is in the statistics of
+# the disk, all of it and once, and so is its time: reads and writes, for which
+# a batch changes its kind.
 
 . "${0%/*}/null_blk_lib.sh"
 
@@ -23,7 +23,7 @@ counts()
 
 	shift 2
 	cp /sys/block/bp0/stat "$TMP/before" &&
-		plugs 32 bp0 $((N / 32)) -P "$@" || return
+		plugs 32 bp0 $((N / 32)) "$@" || return
 	reads=$(gained 1)
 	writes=$(gained 5)
 	expect_count "writes" "$writes" "$min" "$max"
@@ -38,8 +38,9 @@ counts()
 
 require root plug_load null_blk
 must null_create bp0 poll_queues=1 submit_queues=1
-plan 3
-check "reads" counts 0 0
-check "writes" counts $N $N -r write
-check "reads and writes" counts $((N / 4)) $((3 * N / 4)) -m 50
+plan 4
+check "reads" counts 0 0 -P
+check "writes" counts $N $N -P -r write
+check "reads and writes" counts $((N / 4)) $((3 * N / 4)) -P -m 50
+check "reads and writes, alone" counts $((N / 4)) $((3 * N / 4)) -m 50
 finish

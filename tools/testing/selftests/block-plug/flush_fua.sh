@@ -8,11 +8,6 @@
 . "${0%/*}/trace_lib.sh"
 . "${0%/*}/policy_lib.sh"
 
-flushes_of()
-{
-	stat_field "$1" 16
-}
-
 # The flushes go past the plug; the writes around them, which do not merge, do
 # not. A plug has one fsync: flushes that wait at the same time would become
 # one.
@@ -22,13 +17,13 @@ fsyncs()
 
 	set_fresh "$1" "$2" || return 1
 	load -r write -a seq -z 4m "/dev/$1" || return
-	flushes=$(flushes_of "$1")
+	flushes=$(stat_field "$1" 16)
 	while [ $((n += 1)) -lt 32 ]; do
 		submit "$1:$((n * 128))k:4k*16+8k:write" 0:4k:fsync \
 			"$((n * 128 + 4))k:4k*16+8k:write"
 	done
 	expect_count "flushes for 32 fsyncs" \
-		$(($(flushes_of "$1") - flushes)) 32
+		$(($(stat_field "$1" 16) - flushes)) 32
 	cmp -n 4194304 "/dev/$1" /dev/zero ||
 		failed "what was written is not there"
 }

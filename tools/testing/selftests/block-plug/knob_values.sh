@@ -64,13 +64,6 @@ refuses()
 	done
 }
 
-refuses_unprivileged()
-{
-	set_mode $DISK always
-	ensure_write_fails "$KNOB" never "the writer is not root" \
-		"Permission denied" as_nobody
-}
-
 anybody_may_read()
 {
 	local seen
@@ -145,7 +138,8 @@ check "refuses an underscore" refuses "the name has a hyphen" seq_small
 check "refuses a number" refuses "modes have no numbers" 1
 check "refuses two words" refuses "it is two names" "always never"
 check "refuses 4 KiB of text" refuses "it is too long" "$LONG"
-check "refuses an unprivileged writer" refuses_unprivileged
+check "refuses an unprivileged writer" ensure_write_fails "$KNOB" never \
+	"the writer is not root" "Permission denied" as_nobody
 check "shows itself to an unprivileged reader" anybody_may_read
 check "a ramdisk has none, and cannot be given one" ramdisk_has_none
 check "a new disk starts with the default" a_new_disk_has_the_default

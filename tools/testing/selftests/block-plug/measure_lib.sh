@@ -99,17 +99,14 @@ N=50
 
 row()
 {
-	local what="$1"
-
-	shift
-	check "$what" counted_row "$@"
+	check "$1" counted_row "$@"
 }
 
 counted_row()
 {
-	local disk="$1" counts="$2"
+	local disk="$2" counts="$3"
 
-	shift 2
+	shift 3
 	# shellcheck disable=SC2086 # lists
 	null_create bp0 $disk || return
 	measure bp0 "$@" || return

@@ -48,11 +48,6 @@ pin_static_keys()
 	set_mode bppin adaptive
 }
 
-unpin_static_keys()
-{
-	set_mode bppin always
-}
-
 # --- "adaptive" ------------------------------------------------------------
 
 # Each hardware queue's state of "adaptive".

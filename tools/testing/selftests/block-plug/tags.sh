@@ -17,11 +17,6 @@ LONG=30000000
 
 # --- loads ------------------------------------------------------------------
 
-aio_plugs()
-{
-	fio_plugs libaio "$1" /dev/bp0 $N
-}
-
 # merging PER_PLUG PER_REQUEST: sequential 4K
 merging()
 {
@@ -166,7 +161,8 @@ for i in 32 64 128; do
 done
 for i in 4 32 128; do
 	row "$i per io_submit()" "" \
-		"TAG_BATCHES~(${i}+31)/32*N TAG_SINGLES~0" aio_plugs $i
+		"TAG_BATCHES~(${i}+31)/32*N TAG_SINGLES~0" \
+		fio_plugs libaio $i /dev/bp0 $N
 done
 
 # Who sleeps gives back what the plug has taken ahead: a tenth at most.

@@ -105,7 +105,7 @@ modes_flip()
 # Here the static key changes with the mode, too.
 without_pin()
 {
-	unpin_static_keys && modes_flip "$@"
+	set_mode bppin always && modes_flip "$@"
 }
 
 groups_flip()
