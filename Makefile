@@ -50,6 +50,16 @@ endif
 	series branch blktests deb rpm deb-test debian-patches stick \
 	stick-test clean
 
+# These refuse more than is refused above, and are asked before, too.
+CMD_run = python3 -m lab.bench.run --modes '$(MODES)'
+CMD_bench = python3 -m lab.bench.run_suites --suite '$(SUITE)' \
+	$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
+CMD_torture = python3 -m lab.torture.torture $(if $(T),--time '$(T)') \
+	--seed '$(SEED)' --kinds '$(KINDS)' --kernels '$(KERNELS)' \
+	--round '$(ROUND)' --modes '$(MODES)'
+refused-%:
+	@$(CMD_$*) --refuse
+
 help help-all:
 	@sed -n 's/^#$(if $(filter help,$@),!,:) \{0,1\}//p' Makefile
 
@@ -75,8 +85,8 @@ setup:
 #:   run       what the series does, on one screen: counts on an emulated NVMe
 #:             disk, time against the unpatched kernel, modes on modelled SSDs
 #:               MODES="a b"   the modes whose counts it shows (default: all)
-run: kernel
-	@python3 -m lab.bench.run --modes '$(MODES)'
+run: refused-run kernel
+	@$(CMD_run)
 
 #:   shell     boot the patched kernel to a prompt, disk attached
 #:   kernel    build the patched kernel
@@ -96,9 +106,8 @@ shell: kernel
 #:               RUNS=n        of each cell, each with its own seed
 #:               COMPARE=json  records of an earlier run to compare with
 # User Mode Linux, which native measures, is built as it is needed.
-bench: $(if $(filter-out native,$(or $(SUITE),cpu)),kernel,setup tree)
-	@python3 -m lab.bench.run_suites --suite '$(SUITE)' \
-		$(if $(RUNS),--runs '$(RUNS)') --compare '$(COMPARE)'
+bench: refused-bench $(if $(filter-out native,$(or $(SUITE),cpu)),kernel,setup tree)
+	@$(CMD_bench)
 
 #:   nano      nanoseconds that a change costs or gains
 #:               BEFORE=commit, AFTER=commit  of build/linux-7.3, or: worktree
@@ -171,10 +180,8 @@ selftest: $(if $(filter-out help,$(or $(TESTS),all)),\
 #:               MODES="a b"   the policies that mixed and neighbours set (all)
 #:               SEED=n        of all that it does by chance (default: the clock)
 #:               ROUND=n       the round that it repeats, as its message says
-torture: setup tree
-	@python3 -m lab.torture.torture $(if $(T),--time '$(T)') \
-		--seed '$(SEED)' --kinds '$(KINDS)' --kernels '$(KERNELS)' \
-		--round '$(ROUND)' --modes '$(MODES)'
+torture: $(if $(filter help,$(KINDS)),,refused-torture setup tree)
+	@$(CMD_torture)
 
 #:   roll-test  plugroll in a guest: its guard trips under a live load
 roll-test: setup tree

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """What plugs batch, and who waits for tags: on the unpatched kernel, and with the
 series, side by side.
 
 The kselftests count; here each count is a result, with what is expected of the
-patched kernel, and what the unpatched one comes to.
-"""
+patched kernel, and what the unpatched one comes to."""
 import argparse
 import collections
 import re

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Our tests in the form of blktests: exports them as mails, tries them in guests.
 
@@ -8,8 +7,7 @@ add files. With a checkout, the tests have the next free numbers there.
 
 BLKTESTS=<checkout>: they are run by its own check script, on an emulated NVMe disk
 and on null_blk. On the patched kernel all must pass, on the unpatched one all must
-fail.
-"""
+fail."""
 import os
 import shutil
 from pathlib import Path

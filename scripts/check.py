@@ -1,12 +1,10 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Every test, in an order that finds the cheap failures first; or those that a
 change can break.
 
 A group that has passed is not run again as long as nothing changes that it
 depends on: the files that it touches, the packages of this machine, the
-variables that touches.py lists, the kernel source.
-"""
+variables that touches.py lists, the kernel source."""
 import argparse
 import collections
 import functools

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The packages of a flavour in a Debian 13 guest: installed, booted, used and
 removed again. mmdebstrap installs them, from build/deb; the guest boots the kernel and

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Proves that each commit of the series stands on its own, in a work tree of its own.
 
@@ -16,8 +15,7 @@ doc, html
 
 What has passed is remembered by its sources. --since: only commits that changed, as a
 section's mails, another place or a file of theirs show; clang for the last of all, and
-nothing else of it. checkpatch, sparse and W=1 are for make lint, linking for make kernel.
-"""
+nothing else of it. checkpatch, sparse and W=1 are for make lint, linking for make kernel."""
 import argparse
 import collections
 import functools

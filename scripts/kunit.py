@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The unit tests, by the kernel's own kunit.py: under User Mode Linux, or, with
 ARCH=arm64, which that cannot be, in QEMU."""

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Style, in three parts.
 
 style: shellcheck, kernel-doc, SPDX lines, 80 columns, checkpatch of C that no
 mail carries; mails: checkpatch --strict of each; sparse: what sparse and W=1 say
-beyond what they say of the unpatched file. New files may draw no warning at all.
-"""
+beyond what they say of the unpatched file. New files may draw no warning at all."""
 import argparse
 import os
 import re

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Packages of the patched kernel and of its tools, as .deb or .rpm.
 
 The kernel's own targets build its packages (bindeb-pkg, binrpm-pkg), and
 tools/block/Makefile that of the tools. They go to build/deb or build/rpm;
-objects lie below, a directory per flavour.
-"""
+objects lie below, a directory per flavour."""
 import argparse
 import os
 import re
@@ -85,7 +83,7 @@ class Flavour:
         return kernel.quiet(self.make("-s", target), target).split()[-1]
 
     def configure(self):
-        print(f"{self.name}: configuring", flush=True)
+        print(f"{self.name}: configuring{self.of_another_release()}", flush=True)
         self.out.mkdir(parents=True, exist_ok=True)
         start, fragments = None, [POLICY]
         if self.config:
@@ -95,6 +93,15 @@ class Flavour:
         path = kernel.merge_config(self.make, kernel.TREE, self.out, [*fragments, BUILDING], start)
         kernel.quiet(self.make("olddefconfig"), "olddefconfig")
         kernel.check_config(path, kernel.wanted_options(fragments), [])
+
+    def of_another_release(self):
+        """In words, if a configuration says so: its new options get their defaults."""
+        made = self.config and re.search(r"^# Linux/\S+ (\d+\.\d+)",
+                                         Path(self.config).read_text(errors="replace"), re.M)
+        if not made or made[1] == kernel.KVER:
+            return ""
+        return (f"; it is of Linux {made[1]}, and what {kernel.KVER} has besides is set to its "
+                "default")
 
     def release(self):
         return self.say("kernelrelease")

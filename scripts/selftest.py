@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Run the kselftests in a guest: installed as from a bare kernel tree, on an
 emulated NVMe disk that they may destroy."""

@@ -5,8 +5,7 @@ Documentation/block/plug-measurements.rst.
 They come from patches/7.3/figures.json, by the clock, models.json beside it, and
 run.json, a whole "make run".
 What lies between a line with "make figures: NAME" and one with "figures: end"
-is replaced; the rest is written by hand.
-"""
+is replaced; the rest is written by hand."""
 import re
 import textwrap
 

@@ -2,8 +2,7 @@
 """Loads that others wrote: what each is, and how a guest is told to run it.
 
 A load is watched from outside by disk_rate, see there, or tells itself how long
-it took, if it does a given amount of work.
-"""
+it took, if it does a given amount of work."""
 import dataclasses
 
 from lab.bench import profiles

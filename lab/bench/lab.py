@@ -197,8 +197,7 @@ class Lab:
 def measure(wanted, what, commit, known=None):
     """The records of the cells, in order, and the machines they ran on.
 
-    known: the profiles, if they are not those of profiles.ini.
-    """
+    known: the profiles, if they are not those of profiles.ini."""
     lab = Lab(wanted, known or profiles.load())
     lab.run(chunks(wanted), what)
     missing = set(range(len(wanted))) - set(lab.found)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What adaptive is worth to software that others wrote.
 
-As a program: a few of its cells, with what must be true of them, as TAP.
-"""
+As a program: a few of its cells, with what must be true of them, as TAP."""
 import sys
 
 from lab.bench import cells as c

@@ -6,8 +6,7 @@ is kept in the repository: for each suite {"commit", "claim", "note",
 "details", "rows", "modes", "controller"}. rows is {profile: {workload: {"kernel policy":
 change}}}, each against the unpatched plug; modes is the same of the modes of the
 patched kernel, against its "always". A change is {"ratio", "ci_low", "ci_high",
-"runs"} of IOPS; its interval is null where there is one run.
-"""
+"runs"} of IOPS; its interval is null where there is one run."""
 import hashlib
 import json
 import os

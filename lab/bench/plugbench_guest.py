@@ -3,8 +3,7 @@
 
 plugbench and plugtools lie beside this. Speaks TAP; exit 1 on a failure. The
 disk's settings are made what plugbench has to change, so that one sees them come
-back. At the end a file system is made on the disk, if it keeps data.
-"""
+back. At the end a file system is made on the disk, if it keeps data."""
 import json
 import os
 import pathlib

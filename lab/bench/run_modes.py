@@ -8,8 +8,7 @@ sequential 4K reads all but "never" merge alike.
 A guest writes data in each mode, reads it back, and counts. Its clock follows
 the number of instructions, so that a count is the same on each run. Doorbells
 are counted twice, by the driver and by the emulated controller, and the two
-must agree.
-"""
+must agree."""
 import os
 
 from lab.bench import lab

@@ -4,8 +4,7 @@
 Every suite boots the unpatched and the patched kernel, of one configuration,
 in guests whose time follows the number of instructions, and loads devices that
 ssd_model models. A benchmark fails when its environment does, never because of
-a speed.
-"""
+a speed."""
 import argparse
 import os
 
@@ -128,6 +127,8 @@ def run(args):
         raise UsageError("COMPARE: takes records of other suites than "
                          + ", ".join(OWN))
     old = load(args.compare)[0] if args.compare else None
+    if args.refuse:
+        return
     head = commit()
     # two at once would write each other's files
     with common.locked(path_of(".lock", ""),
@@ -151,6 +152,8 @@ def main(argv=None):
                         help="runs of each cell, each with its own seed")
     parser.add_argument("--compare", default="", metavar="OLD.json",
                         help="print what changed beyond the noise")
+    parser.add_argument("--refuse", action="store_true",
+                        help="what cannot be; do no more")
     args = parser.parse_args(argv)
     with common.program("bench", UsageError, ReportError, *lab.ERRORS):
         run(args)

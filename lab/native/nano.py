@@ -3,8 +3,7 @@
 
 Two states of build/linux-7.3 are built and compared as SUITE=native does it: by
 default the last commit and what is not committed yet, or if there is no such
-thing the commit before and the last one.
-"""
+thing the commit before and the last one."""
 import argparse
 
 from lab.bench import lab

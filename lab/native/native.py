@@ -10,8 +10,7 @@ kernel in the same round: its mean over the rounds, with the interval that
 plugtools has for all ratios.
 
 As a program: that it works, as TAP, and nothing of a policy's speed. To see
-what it makes of a kernel against itself: make nano BEFORE=HEAD AFTER=HEAD.
-"""
+what it makes of a kernel against itself: make nano BEFORE=HEAD AFTER=HEAD."""
 import itertools
 import json
 import os

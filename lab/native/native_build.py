@@ -4,8 +4,7 @@
 They are built in one work tree of their own, one after the other, so that each
 build compiles no more than the last one differs in. What a build is kept for is
 the images, by the code that they are of. An image exists several times, each
-with its code in another place.
-"""
+with its code in another place."""
 import glob
 import hashlib
 import os

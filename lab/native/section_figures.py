@@ -9,8 +9,7 @@ as long as it is of the same code. "whole" stands for the whole series, "mails"
 for single ones whose message has such a line: each against the one before, in
 rounds of its own. README.md and Documentation/block/plug-measurements.rst are
 filled in from that, and from what there is of "make bench" and "make run", see
-lab/bench/documents.py.
-"""
+lab/bench/documents.py."""
 import argparse
 import dataclasses
 

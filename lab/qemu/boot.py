@@ -13,8 +13,7 @@ with 0 and the kernel has not warned; a warning, a hang and a missing verdict
 are failures, and an exit code of 4 is a skip.
 
 "mark NAME" in the guest waits until this side has counted the doorbell writes
-traced so far: two marks are a measurement window without a race.
-"""
+traced so far: two marks are a measurement window without a race."""
 
 import collections
 import contextlib
@@ -324,8 +323,7 @@ def must_patch(guest):
     """Whether only a patch of the guest keeps shadow doorbells off.
 
     With them the driver leaves out doorbell writes, and QEMU 7.2 can lose a
-    command. QEMU before 10.0 has no switch for them, nor has the kernel.
-    """
+    command. QEMU before 10.0 has no switch for them, nor has the kernel."""
     if is_process(guest) or not guest.disks or guest.dbcs == "on" \
             or has_dbcs(guest):
         return False
@@ -343,8 +341,7 @@ def no_shadow_doorbells(sock, system_map, machine):
     That is what it does when there is none: it goes without. The return goes
     behind what the entry has for ftrace, which is left to it; so it
     is written when the boot CPU comes to kernel_init(), after ftrace is set
-    up and before a driver is.
-    """
+    up and before a driver is."""
     stop = f"1,{symbol(system_map, 'kernel_init'):x},1"
     ask(sock, "?")
     ask(sock, "Z" + stop)
@@ -367,8 +364,7 @@ class Doorbells:
 
     QEMU flushes its log after every line, and it writes the line before the
     guest's store returns: what is in the pipe when a mark arrives is all that
-    the guest did before.
-    """
+    the guest did before."""
 
     def __init__(self):
         self.read_fd, self.write_fd = os.pipe()
@@ -457,8 +453,7 @@ def device_first(process):
     Otherwise the two race, and a guest that polls executes, and so is charged
     for, as many instructions as the host took for the command. This way the
     device is done when the guest goes on, and a run repeats. Threads that the
-    device starts later inherit this. Without the privilege runs repeat less.
-    """
+    device starts later inherit this. Without the privilege runs repeat less."""
     threads = {}
     while process.poll() is None and not any(threads.values()):
         time.sleep(0.01)

@@ -143,8 +143,7 @@ def together(calls, text=None, workers=len(os.sched_getaffinity(0)), **pool):
     interrupt ends this process at once, with which guests die that threads have booted.
 
     text: for the clock, given how many are done and the seconds; pool: how the
-    threads are made.
-    """
+    threads are made."""
     def done():
         return sum(job.done() for job in jobs.values())
 

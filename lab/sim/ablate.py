@@ -5,8 +5,7 @@ A rule is knocked out by an exact substitution in the controller's source, which
 is then compiled into an engine of its own. Each text must be there exactly
 once: a controller that has changed is noticed. Every engine runs the same
 configurations with the same seeds, so that most of what chance does is in both
-sides of a difference.
-"""
+sides of a difference."""
 import json
 import math
 import os

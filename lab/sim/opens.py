@@ -4,8 +4,7 @@ does to them, compared with always on the same arrivals and commands.
 
 In an open loop a load comes when it comes: the rate is no group's doing, the
 latency is. The rates, the commits and the gaps are those of servers; devices
-and CPUs are drawn as in simconfigs.
-"""
+and CPUs are drawn as in simconfigs."""
 import random
 
 from lab.bench import profiles

@@ -4,8 +4,7 @@
 Claim: nowhere much, and on average next to nothing, on devices and under loads
 that nobody chose. plugsim compiles block/blk-plug-adaptive.c and simulates
 them; configurations are drawn from a seed. This is a report, not a test: goals
-that are missed do not make it fail.
-"""
+that are missed do not make it fail."""
 import argparse
 import json
 import os

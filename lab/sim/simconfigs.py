@@ -2,8 +2,7 @@
 """The configurations that the simulator sweeps: drawn from a seed, each from
 its own number, so that one can be had again without the others.
 
-Times are in ns. Every word is explained by `plugsim --help`.
-"""
+Times are in ns. Every word is explained by `plugsim --help`."""
 import dataclasses
 import math
 import random

@@ -36,8 +36,7 @@ def summaries(records):
     """{name: summary} of everything that is a regret.
 
     Looking again lowers what chance had made large, and leaves what it had
-    made small: quantiles are of the second look, the mean of the first.
-    """
+    made small: quantiles are of the second look, the mean of the first."""
     some = closed(records)
     rows = {"adaptive": (some, "regret"), "always": (some, "always"),
             "adaptive, second half": (some, "late"),

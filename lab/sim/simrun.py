@@ -6,8 +6,7 @@ six noisy figures is too large on average; so the best group is chosen by runs
 of one seed, and what it is worth is measured with another, which adaptive and
 always get as well. Where the regret then looks large, or less than none, all
 is done again with some new seeds, each of which measures the group that the
-others choose: what only chance made large does not stay so.
-"""
+others choose: what only chance made large does not stay so."""
 import concurrent.futures
 import contextlib
 import json

@@ -3,8 +3,7 @@
 
 KERNEL names the guest's kernel, UML another that is a process, if there is one,
 INITRAMFS what they boot; SYSTEM_MAP is needed when the kernel does not lie in
-its build directory.
-"""
+its build directory."""
 import functools
 import os
 import shutil

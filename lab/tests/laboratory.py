@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The laboratory's tests in guests: the model SSD, and plugbench and plugroll on a
 disk.
@@ -6,8 +5,7 @@ disk.
 The model runs once with a clock that follows instructions, where timing can
 be tested to the nanosecond, and once with two CPUs on the unpatched kernel,
 which must take the module as well. The programs run as on a real machine, on the
-NVMe disk that QEMU emulates.
-"""
+NVMe disk that QEMU emulates."""
 import argparse
 import functools
 import glob

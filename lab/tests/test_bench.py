@@ -40,7 +40,6 @@ def pairs(made, *names):
 
 
 # --- profiles.ini --------------------------------------------------------------
-
 def test_profiles():
     """The CPU is the same CPU for every device."""
     known = profiles.load()
@@ -57,7 +56,6 @@ def test_a_section_overrides_what_is_common(tmp_path):
 
 
 # --- what guests are told ------------------------------------------------------
-
 @pytest.mark.parametrize("suite", suites.SUITES.values(),
                          ids=lambda suite: suite.name)
 def test_cells_of_suites(suite):
@@ -118,7 +116,6 @@ def test_who_takes_long(name, policies):
 
 
 # --- what guests said ----------------------------------------------------------
-
 @pytest.mark.parametrize("said, changes, wanted", [
     # 900 I/Os in 3 ms of a guest, at the one scale
     ({}, {}, {"iops": 300000 * SCALE, "cpu_busy": 0.5,
@@ -170,7 +167,6 @@ def test_a_cell_that_was_not_reported_is_an_error(monkeypatch):
 
 
 # --- which kernels may be compared ---------------------------------------------
-
 def test_the_same_image_is_refused():
     known = [{"name": "unpatched", "sha256": "a"}]
     kernels.refuse_same(known + [{"name": "patched", "sha256": "b"}])
@@ -193,7 +189,6 @@ def test_baselines_apply(name):
 
 
 # --- the command line ----------------------------------------------------------
-
 @pytest.mark.parametrize("text, names", [
     ("", suites.DEFAULT), ("all", [*suites.SUITES, "native"]),
     ("poll,cpu", ["poll", "cpu"]), ("native", ["native"])])
@@ -213,7 +208,6 @@ def test_what_is_refused_measures_nothing(args, says, capsys):
 
 
 # --- make run ------------------------------------------------------------------
-
 def counts_of(device, policy="never", **words):
     """A record of what the guest said, and of the device's count of doorbells."""
     said = {"ios": 64, "requests": 64, "doorbells": 32, "queue_rqs": 4,
@@ -353,7 +347,6 @@ def test_modes(text, modes):
 
 
 # --- how long a cell lasts, and how much of it is measured ----------------------
-
 def options(**changes):
     """{option: value} of a cell's command."""
     one = cell(**changes)
@@ -458,7 +451,6 @@ def test_what_limits_a_load(profile, args, low, high):
 
 
 # --- loads of others -----------------------------------------------------------
-
 SAID = {"bytes": "40960000", "ns": "100000000", "all_bytes": "81920000",
         "dev_commands": "20000", "dev_doorbells": "625", "in_force": "none",
         "nomerges": "0"}

@@ -108,7 +108,6 @@ def test_return_behind_the_entry(monkeypatch, machine, head, written):
 
 
 # --- how long a guest is waited for ---------------------------------------------
-
 @pytest.fixture(name="patience")
 def fixture_patience(tmp_path, monkeypatch):
     """A Patience of 60 s that takes the time from .at and the seconds that the

@@ -32,7 +32,6 @@ def kept(*profiles, **more):
 
 
 # --- what is kept of "make bench" ----------------------------------------------
-
 def test_changes_are_paired():
     """Seeds differ by 10%, which says nothing of a mode."""
     found = kept("vm")
@@ -71,7 +70,6 @@ def test_the_clocks_page_names_the_cpu(monkeypatch, quiet, last):
 
 
 # --- into copies of the documents ----------------------------------------------
-
 @pytest.fixture
 def top(tmp_path, monkeypatch):
     monkeypatch.setattr(model_figures, "FILE", tmp_path / "models.json")
@@ -111,7 +109,6 @@ def test_damaged_records_write_nothing(top):
 
 
 # --- places --------------------------------------------------------------------
-
 def test_only_what_lies_between_is_replaced(monkeypatch):
     monkeypatch.setitem(documents.TABLES, "readme", lambda: ["new"])
     text = "a\n<!-- make figures: readme -->\n%s\n<!-- figures: end -->\nb\n"

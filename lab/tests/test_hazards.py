@@ -92,7 +92,6 @@ def test_evidence_exists(fields):
 
 
 # --- waits.awk -------------------------------------------------------------
-
 class Trace:
     """A trace as ftrace prints it, event by event, a millisecond apart."""
 

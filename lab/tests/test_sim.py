@@ -39,7 +39,6 @@ def near(expected, part=0.001):
 
 
 # --- what a pencil gives -----------------------------------------------------
-
 @pytest.mark.parametrize("line, iops, part", [
     # A core does one thing after the other.
     (SINGLE + "read_latency=fixed:10000 submit=300 reap=200 doorbell=100",
@@ -226,7 +225,6 @@ def test_merges(words, requests, doorbells):
 
 
 # --- one description of a device for both models -----------------------------
-
 @pytest.mark.parametrize("name, words, iops, part", [
     # what ssd_model was fitted to, by an event model of 0.4 us per I/O
     *((name, "group=32", rfc.TABLES[name, "rand4k-s32"][0], 0.03)
@@ -246,7 +244,6 @@ def test_profiles(name, words, iops, part):
 
 
 # --- what the command line says ----------------------------------------------
-
 LONG = ",".join(f"{n}={n}" for n in range(16)) + ",100=1"
 
 
@@ -294,7 +291,6 @@ def test_only(capsys):
 
 
 # --- the controller's runs ---------------------------------------------------
-
 def test_deterministic():
     """The same words, the same figures, whatever ran before."""
     line = "read_latency=uniform:5000-9000 jitter=5 seed=5"
@@ -368,7 +364,6 @@ def test_worth():
 
 
 # --- the configurations, and what is made of the figures ---------------------
-
 def test_configurations():
     """They are the same each time, and of every kind; bursts are measured
     whole."""

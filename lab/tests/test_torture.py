@@ -79,7 +79,6 @@ def only(console):
 
 
 # --- arguments -------------------------------------------------------------
-
 @pytest.mark.parametrize("text, seconds", (
     ("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200)))
 def test_times(text, seconds):
@@ -164,7 +163,6 @@ def test_tap():
 
 
 # --- what a guest says -----------------------------------------------------
-
 def tally(*lines):
     """What is known after these lines."""
     made = torture.Tally("debug", ["mixed:nvme", "power"])
@@ -311,7 +309,6 @@ def test_every_kernel_is_judged(lane):
 
 
 # --- whose races are -------------------------------------------------------
-
 def test_races_elsewhere():
     """Neither function is ours; that ours lie deeper does not matter."""
     assert not only(race("a", "b")).is_ours(TITLES)
@@ -406,7 +403,6 @@ def test_the_other_side_may_be_unknown():
 
 
 # --- which functions a change touches --------------------------------------
-
 def test_spans():
     """From head to closing brace; declarations are none."""
     text = ("static int one(int a)\n{\n\treturn a;\n}\n"

@@ -4,8 +4,7 @@ And what does lockdep find in the unpatched kernel, too?
 
 A race is the series' if it happens in a function that the series adds or
 changes, or in something that a function of its new files calls directly. Not if
-it is known to be in a line of such a function that the series has left alone.
-"""
+it is known to be in a line of such a function that the series has left alone."""
 import dataclasses
 import re
 

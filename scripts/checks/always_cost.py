@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """What the series costs and saves with every queue on "always".
 
@@ -8,8 +7,7 @@ them for a request that completes singly, as all do here, and what they cost
 the compiler in registers), which in turn needs fewer than the unpatched one.
 All have the same configuration and run on a virtual clock that follows the
 number of instructions, on a null_blk that completes at once, so that time is
-instructions.
-"""
+instructions."""
 import collections
 import functools
 import math

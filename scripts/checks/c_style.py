@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is asked of C that is mailed, wherever it lies: lint.py asks it of the
-tip, each_commit.py of all commits.
-"""
+tip, each_commit.py of all commits."""
 import collections
 import os
 import re
@@ -28,8 +27,7 @@ NOISE = "error: bad constant expression"
 def findings(text):
     """Warnings and errors in what tools print: {(file, message): how many}.
 
-    Without line numbers, which change with what stands above.
-    """
+    Without line numbers, which change with what stands above."""
     found = collections.Counter()
     for line in text.splitlines():
         match = FINDING.match(line)
@@ -42,8 +40,7 @@ def findings(text):
 def added(found, base):
     """What was found and the base does not have, as lines.
 
-    A header speaks once per file that includes it, and that may be one more.
-    """
+    A header speaks once per file that includes it, and that may be one more."""
     return [": ".join(key) for key, count in sorted(found.items())
             if count > base.get(key, 0) and not (key[0].endswith(".h") and key in base)]
 

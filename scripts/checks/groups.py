@@ -4,8 +4,7 @@
 seconds: on two CPUs, about; needs: the last preparation; touches: what it reads
 besides what its programs import (touches.py); command: what speaks TAP, but for
 git-am. Two run at a time, in this order: what fails quickly first, what takes
-long before what can fill the time that is left.
-"""
+long before what can fill the time that is left."""
 import collections
 import fnmatch
 import sys

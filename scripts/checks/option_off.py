@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """With CONFIG_BLK_PLUG_POLICY off, the section "policy" compiles to nothing.
 
@@ -6,8 +5,7 @@ Claim: every object of the directories with hooks, and of the users of struct
 blk_plug outside, is that of the kernel with the sections before it alone, byte
 for byte, but for the names of local symbols that nothing refers to (an
 initcall's has a line number in it).  Those sections mend what they touch
-whatever the options are, so the unpatched kernel's objects differ.
-"""
+whatever the options are, so the unpatched kernel's objects differ."""
 import filecmp
 import tempfile
 from pathlib import Path

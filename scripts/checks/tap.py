@@ -77,8 +77,7 @@ class Report:
 def parse(line):
     """(name, "pass"|"fail"|"skip") of a TAP result line, else None.
 
-    Subtests are indented and counted by the line that sums them up.
-    """
+    Subtests are indented and counted by the line that sums them up."""
     match = RESULT.match(line)
     if not match:
         return None

@@ -3,8 +3,7 @@
 
 Modules are found by the imports of its programs. The rest is for the table of groups
 to say, in words such as "block" (a file, or all below it), "patches/7.3/*.patch" and
-"!block/tests" (not that, whatever stands before).
-"""
+"!block/tests" (not that, whatever stands before)."""
 import ast
 import fnmatch
 import functools

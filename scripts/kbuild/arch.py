@@ -64,8 +64,7 @@ def said_by(*command, **env_too):
 def libraries(*programs, **variables):
     """(files that a guest must have for programs, names of what is lacking)
 
-    variables: of the environment, for the loader, which is asked.
-    """
+    variables: of the environment, for the loader, which is asked."""
     asked = ["qemu-aarch64", "-L", ROOT, "-E", "LD_TRACE_LOADED_OBJECTS=1"] if IS_ARM64 else ["ldd"]
     said = "".join(said_by(*asked, name, **variables) for name in programs)
     return (sorted({ROOT + path for path in re.findall(r"(/\S+) \(0x", said)}),

@@ -58,8 +58,7 @@ class Series:
     """Commits, and what they change.
 
     commits: of base..tip; ends: the last ones of each section; files: {path:
-    "A" or "M"} of what the tip has and the base has not so.
-    """
+    "A" or "M"} of what the tip has and the base has not so."""
 
     def __init__(self, tip):
         self.base = git("rev-parse", "base^{commit}")

@@ -1,12 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Makes a kernel tree of the series, takes commits back, exports mails.
 
 build/linux-$KVER is a git tree: a base commit (ref `base`), then one commit per
 entry of patches/$KVER/series on branch `series`, and a tag section/<name> at
-the end of each section.
-"""
-
+the end of each section."""
 import argparse
 import signal
 

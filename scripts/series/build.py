@@ -2,9 +2,7 @@
 """From entries of the series to commits and back.
 
 Commits are made on an index of our own, so that neither the work tree nor its
-build outputs notice before all of them exist.
-"""
-
+build outputs notice before all of them exist."""
 import json
 import re
 

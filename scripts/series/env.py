@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where things lie, and how series.py talks."""
-
 import os
 import shutil
 import time

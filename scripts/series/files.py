@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The series as it lies in the repository: patches/<base>/series, the mails
-beside it, and the new files in their rooms.
-"""
-
+beside it, and the new files in their rooms."""
 import os
 import re
 import tempfile

@@ -3,9 +3,7 @@
 tree as its base commit.
 
 Nothing here depends on the user's configuration or on the time of day, so the
-same input gives the same hashes everywhere.
-"""
-
+same input gives the same hashes everywhere."""
 import os
 import re
 import subprocess

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """export: the series as mails, a directory and an mbox per section; verify: back
 again, each section on as little as its cover says that it needs."""
-
 import os
 import re
 import tempfile

@@ -3,9 +3,7 @@
 of the whole series. Cover letters and mails are filled from them here, documents
 in lab/bench/documents.py.
 
-In a cover or a mail they count only for the code that they were measured on.
-"""
-
+In a cover or a mail they count only for the code that they were measured on."""
 import hashlib
 import json
 import re
@@ -44,10 +42,10 @@ def sections():
 
 
 def compact(value, depth=1):
-    """JSON with a line for each object that holds no other, and for each load."""
-    if (depth > 3 or not isinstance(value, dict) or
-            not any(isinstance(member, dict) for member in value.values())):
-        return json.dumps(value, sort_keys=True)
+    """JSON with a line for each object that has 1000 characters at most, and for each load."""
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= 1000 or depth > 3 or not isinstance(value, dict):
+        return text
     lines = [f"{' ' * depth}{json.dumps(key)}: {compact(member, depth + 1)}"
              for key, member in sorted(value.items())]
     return "{\n" + ",\n".join(lines) + "\n" + " " * (depth - 1) + "}"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """refresh: the commits in the tree become the series. The rooms must be what the tree
-was made of: to bring edits on both sides together is git's business.
-"""
-
+was made of: to bring edits on both sides together is git's business."""
 import contextlib
 import re
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """build/linux-$KVER: made of the kernel source and the series, and kept up."""
-
 import os
 import re
 import subprocess

@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The USB stick, booted by UEFI and by BIOS, beside two NVMe disks, which must be the
-same afterwards.
-"""
+same afterwards."""
 import json
 import os
 import re

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Build build/stick/plug-policy.img, a USB stick that compares kernels and policies.
 
 It boots on PCs, by UEFI without Secure Boot or by BIOS. The first partition is for the
 firmware: a kernel, and the initramfs, which has both. The second is for people, since some
-systems hide the first. A BIOS starts GRUB, which is in the third.
-"""
+systems hide the first. A BIOS starts GRUB, which is in the third."""
 import hashlib
 import os
 import shutil

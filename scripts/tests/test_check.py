@@ -108,7 +108,6 @@ GOOD = "echo ok 1 x"
 
 
 # --- what runs --------------------------------------------------------------------
-
 def test_chosen_only(run):
     """The others do not run, and leave no file."""
     code, lines = run("--groups", "a,c", a=shell(GOOD), b=shell("exit 1"), c=shell(GOOD))
@@ -167,7 +166,6 @@ def test_guest(capsys):
 
 
 # --- what a change can break --------------------------------------------------------
-
 def programs(name):
     """A group whose program is a file of the repository."""
     return groups.Group(1, None, "", "about", ["sh", "-c", "echo ran >>../ran; echo ok 1 x", name])
@@ -251,7 +249,6 @@ def test_unit_tests(run, repo):
 
 
 # --- what is known --------------------------------------------------------------------
-
 def is_cached(run, **rows):
     """Nothing ran, and it says so; counted apart."""
     code, lines = run(**rows)
@@ -386,7 +383,6 @@ def test_left_out():
 
 
 # --- kunit.py -----------------------------------------------------------------------------
-
 def test_rows():
     """Each case, and of a parametrised one each row, once."""
     case = {"name": "a", "status": "PASS"}

@@ -26,7 +26,6 @@ make[3]: *** [../scripts/Makefile.build:289: block/blk-mq.o] Error 1
 
 
 # --- c_style.py -----------------------------------------------------------------
-
 def test_each_kind_of_finding():
     """Without its line, and nothing else."""
     assert dict(c_style.findings(GCC)) == {
@@ -61,7 +60,6 @@ def test_interrupted(tmp_path):
 
 
 # --- configs.py -----------------------------------------------------------------
-
 def test_what_configurations_are_made_of():
     """Symbols that none of the objects defines; options of Kconfig files, and C outside
     of the directories, without tools/; a fragment as merge_config.sh reads it."""
@@ -85,7 +83,6 @@ def test_options():
 
 
 # --- each_commit.py ---------------------------------------------------------------
-
 SERIES = SimpleNamespace(
     base="base", tip="two", commits=["one", "two"], ends={"one", "two"}, options=lambda: [],
     files={"block/a.c": "M", "block/new.c": "A", "tools/b.c": "A", "Documentation/c.rst": "A"})

@@ -38,6 +38,16 @@ def test_flavours(tmp_path):
         packages.Flavour("fat", "deb")
 
 
+@pytest.mark.parametrize("text, named", [
+    ("# Linux/x86 6.1.158 Kernel Configuration\n", "it is of Linux 6.1,"),
+    ("# Linux/x86 7.3.4 Kernel Configuration\n", ""), ("CONFIG_SMP=y\n", "")])
+def test_a_configuration_of_another_release_is_named(tmp_path, monkeypatch, text, named):
+    monkeypatch.setattr(kernel, "KVER", "7.3")
+    (tmp_path / "config").write_text("#\n" + text)
+    said = packages.Flavour(f"{tmp_path}/config", "deb").of_another_release()
+    assert named in said and bool(said) == bool(named)
+
+
 def test_collected(tmp_path, monkeypatch):
     """A package takes the place of an older one, and of no other flavour's."""
     monkeypatch.setattr(kernel, "BUILD", str(tmp_path))

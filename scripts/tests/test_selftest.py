@@ -29,7 +29,6 @@ def test_all_run():
 
 
 # --- audit.py -------------------------------------------------------------------
-
 SAID = {"base": {"a": ["# count 32 of 0 to 3: singles", "not ok 1 one", "ok 2 two"]},
         "patched": {"a": ["# count 1 of 0 to 3: singles", "# count 6 of 5 to 5: batches",
                           "ok 1 one", "ok 2 two"]}}

@@ -199,7 +199,6 @@ def copy_template(template, tmp_path):
 
 
 # --- tree --------------------------------------------------------------------
-
 def test_tree_keeps_times(f):
     """Of all but what a room or the series has changed, and of what is built."""
     write(f.tree, {"o-test/vmlinux": "built", ".kunit/out": "built"})
@@ -285,7 +284,6 @@ def test_refused(f, verbs, name, old, new, words):
 
 
 # --- the kernel source -------------------------------------------------------
-
 def test_ksrc_is_only_read(f):
     shutil.rmtree(f.tree)
     write(f.ksrc, {"block/foo.o": "an object\n"})
@@ -373,7 +371,6 @@ def test_tarball_is_the_source(f):
 
 
 # --- interruption ------------------------------------------------------------
-
 def run_interrupted(f, command, name):
     """make tree, with a git that signals us once it has done this command"""
     f.write({"fake/git": f'#!/bin/sh\n"{shutil.which("git")}" "$@" || exit\n'
@@ -419,7 +416,6 @@ def test_interrupted_update_is_finished(f):
 
 
 # --- refresh -----------------------------------------------------------------
-
 def test_refresh_round_trip(f):
     """And a second one is a no-op."""
     foo = (f.tree / "block/foo.c").read_text()
@@ -516,7 +512,6 @@ def test_refresh_refuses_what_makes_no_series(f):
 
 
 # --- a series for another kernel ----------------------------------------------
-
 def another(f):
     """Linux 6.12 has three lines more on top, and one that differs. Its series numbers
     the second mail anew and has no mail of its own."""
@@ -592,7 +587,6 @@ def test_shared_mails_that_do_not_fit(f):
 
 
 # --- export and verify -------------------------------------------------------
-
 def test_export_and_am_make_the_tree(f):
     text = f.ok("verify")
     assert "ok: git am of 3 mails" in text, text

@@ -2,8 +2,7 @@
 """What runs on the USB stick, on a made-up machine.
 
 A machine that refuses to protect a disk cannot be emulated: there the kernel's word
-on what is read-only is made up, too.
-"""
+on what is read-only is made up, too."""
 import itertools
 import os
 import re
@@ -82,7 +81,6 @@ def make_report(machine):
 
 
 # --- disks -------------------------------------------------------------------
-
 def test_protects_all(machine):
     """Every disk, with its partitions, but no hidden path."""
     machine.disk("nvme0n1", nvme0n1p1="root")
@@ -142,7 +140,6 @@ def test_refuses_a_stick_of_that_name(machine, monkeypatch, number, options):
 
 
 # --- talk --------------------------------------------------------------------
-
 @pytest.fixture(name="typist")
 def make_typist(machine):
     """(consoles, the file in which somebody types)"""
@@ -174,7 +171,6 @@ def test_menu(typist, monkeypatch):
 
 
 # --- the report --------------------------------------------------------------
-
 def test_removes_serials(machine, its):
     """What identifies goes, wherever it is; what is no number stays."""
     for name, text in {"nvme/nvme0/serial": "S.1/A*[x]23 \n", "dmi/id/board_serial":
@@ -271,7 +267,6 @@ def test_page(machine, its):
 
 
 # --- what is measured ----------------------------------------------------------
-
 def test_minutes(machine, its):
     """What the menu tells is what plugbench plans, and 45 s for each boot."""
     machine.disk("nvme0n1")
@@ -319,7 +314,6 @@ def test_plan(machine, its, monkeypatch):
 
 
 # --- the test of the whole ------------------------------------------------------
-
 def test_a_boot_that_is_mute_is_ended(tmp_path, monkeypatch):
     """However long it goes on as long as it speaks"""
     (tmp_path / "image").touch()

@@ -27,8 +27,7 @@ class Disks:
     """left: {an NVMe disk that is left alone: why}; stick: the disk that this was booted
     from, once it is found.
 
-    root: a tree in place of the machine's, for tests.
-    """
+    root: a tree in place of the machine's, for tests."""
 
     def __init__(self, root=""):
         self.sys, self.dev = Path(f"{root}/sys"), Path(f"{root}/dev")

@@ -2,8 +2,7 @@
 """What is written to the stick, and what is not: serial numbers.
 
 Each boot of a run has a directory there. Files are made in one in memory, and then
-copied without what identifies the machine.
-"""
+copied without what identifies the machine."""
 import contextlib
 import os
 import re

@@ -4,8 +4,7 @@ anything else, in each boot; whatever comes of the rest, the report is written.
 
 The firmware boots once, for the menu. Then one kernel starts the next (kexec): a
 machine that was told to boot from the stick this once would boot its own system. What
-is left to do is in the kernel's command line alone, and is one less each time.
-"""
+is left to do is in the kernel's command line alone, and is one less each time."""
 import ctypes
 import os
 import time
