@@ -389,8 +389,8 @@ static u64 run_part(struct load *load, unsigned int batches, u64 *ios)
 }
 
 /*
- * The first task measures, until it has sent what it was told to.  It is a short
- * time in which two CPUs are both left alone: measure parts.
+ * The first task measures, until it has sent what it was told to.  Two CPUs are
+ * both left alone for a short time only: measure parts.
  */
 static void run(struct load *load)
 {
@@ -400,7 +400,8 @@ static void run(struct load *load)
 
 	run_warm(load, batches(load) / 10);
 	meet(load);
-	first = ios = all_ios();
+	first = all_ios();
+	ios = first;
 	merges = merged(load);
 	for (i = 0; i < parts; i++) {
 		u64 before = ios, ns = run_part(load, n, &ios);
