@@ -269,7 +269,7 @@ PLANTS = [
      "delay=1", f"delay={MANY}", {
          "rand4k-s32": 1, "twodev-rand4k-s32-batch": 1, "remote-s32": 1,
          "twoqueues-s32": 2}, MANY - 1, 10, 40),
-    ("a cache line that two CPUs write to is 4 to 400 ns",
+    ("four cache lines that two CPUs write to are 4 to 400 ns",
      "share=128", "share=8", {"twoqueues-s32": 1}, 1, 4, 400),
 ]
 

@@ -177,11 +177,16 @@ static __always_inline u64 next_block(struct load *load)
 	return load->block = load->random;
 }
 
-static __always_inline void add_to_word(unsigned int offset)
+/* In several lines, so that it shows where two CPUs share a core's cache. */
+static __always_inline void add_to_words(unsigned int offset)
 {
-	u64 *word = (void *)shared + offset;
+	unsigned int end = offset + 8 * FAR;
+	u64 *word;
 
-	WRITE_ONCE(*word, READ_ONCE(*word) + 1);
+	for (; offset < end; offset += 2 * FAR) {
+		word = (void *)shared + offset;
+		WRITE_ONCE(*word, READ_ONCE(*word) + 1);
+	}
 }
 
 static __always_inline void submit(struct load *load, struct set *set,
@@ -200,7 +205,7 @@ static __always_inline void submit(struct load *load, struct set *set,
 	if (load->shape.delay)
 		wait_chains(load->shape.delay);
 	if (load->shape.share)
-		add_to_word(load->cpu * load->shape.share);
+		add_to_words(load->cpu * load->shape.share);
 	submit_bio(bio);
 }
 
@@ -546,7 +551,7 @@ static int check(struct shape *shape)
 		return -EINVAL;
 	if (shape->tasks > min(TASKS, num_online_cpus()) ||
 	    (shape->remote && (shape->tasks != TASKS || !shape->poll)) ||
-	    shape->share >= PAGE_SIZE)
+	    shape->share >= PAGE_SIZE - 8 * FAR)
 		return -EINVAL;
 	/* what polls for its own looks at the last two bios */
 	return shape->poll && !shape->remote && shape->n % 2 ? -EINVAL : 0;
