@@ -93,6 +93,8 @@ def test_came_and_went():
     assert [one["metric"] for one in found if "ratio" not in one] == [
         "insns_per_io", "doorbells_per_io"]
     assert "from or to nothing" in changes.text(found)
+    assert changes.missing(old, new) == [
+        "threads: gen4, rand4k-s32, patched never"]
 
 
 def test_nothing_in_common():
