@@ -55,7 +55,7 @@ struct shape {
 	unsigned int tasks;	/* so many, each on its own CPU; or 0 */
 	unsigned int remote;	/* the second one completes, by polling */
 	unsigned int delay;	/* chains of multiplications before each bio */
-	unsigned int share;	/* bytes between the words that tasks write to */
+	unsigned int share;	/* bytes between words that tasks write */
 	unsigned int ios;	/* in all */
 };
 
