@@ -246,7 +246,9 @@ def test_kernels_take_turns(machine, its, booted, monkeypatch, groups, passthrou
 
 
 def test_page(machine, its):
-    """Kernels are compared boot by boot, modes by all rounds, with passthrough apart."""
+    """Kernels are compared boot by boot, modes by all rounds, with passthrough apart; so
+    is nomerges=2 of the unpatched one. Where boots differ in what they say of the host,
+    each is named."""
     for number, kernel_, how in itertools.product(
             (1, 2, 3), ("unpatched", "patched"), ("", "-passthrough")):
         machine.write(f"mnt/run-1/{number}-{kernel_}{how}/dmesg.txt", "")
@@ -254,12 +256,19 @@ def test_page(machine, its):
             suite="plugbench", profile="null", workload="seq4k-s32", kernel=kernel_, run=nr,
             policy=policy, commit="c", iops=100 + 10 * (kernel_ == "patched") + nr + gain,
             lat_us={"p99": 9.0}) for policy, gain in (("always", 0), ("nomerges2", 20))
-                                                     for nr in (0, 1)])
+                                                     for nr in (0, 1)],
+                     {"host": {"CPU": "Fast", "governor": f"{number} of {kernel_}"}})
     its.finish("run-1")
-    found = {one["suite"]: one["verdict"] for one in page.sections(its.run)}
+    sections = list(page.sections(its.run))
+    assert sections[0]["details"][:2] == [
+        "CPU: Fast", "governor: 1 of patched (1-patched, 1-patched-passthrough)"]
+    found = {one["suite"]: one["verdict"] for one in sections}
     for name, base, mode, runs in (("null: kernels", "unpatched always", "always", 3),
+                                   ("null: kernels", "unpatched always",
+                                    "unpatched nomerges2", 3),
                                    ("null: modes", "always", "nomerges2", 6)):
-        iops = [one for one in found[name]["comparisons"] if one["metric"] == "iops"]
+        iops = [one for one in found[name]["comparisons"]
+                if (one["metric"], one["mode"]) == ("iops", mode)]
         assert found[name]["baseline"] == base and [
             (one["mode"], one["profile"], one["n"], one["paired"]) for one in iops] == [
                 (mode, profile, runs, True) for profile in ("null", "null, iommu.passthrough=1")]

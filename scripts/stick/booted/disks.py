@@ -52,8 +52,9 @@ class Disks:
         top = self.sys / "block" / disk
         size = int(read(top / "size") or 0) * 512 / 1e9
         link = (read(top / f"device/device/current_link_{name}") for name in ("speed", "width"))
-        return (f"{disk}: {read(top / 'device/model')}, firmware "
+        text = (f"{disk}: {read(top / 'device/model')}, firmware "
                 f"{read(top / 'device/firmware_rev')}, {size:.1f} GB, {' x'.join(link)}")
+        return "".join(char if char.isprintable() else "?" for char in text)
 
     @property
     def measured(self):

@@ -10,7 +10,8 @@ from plugtools.report.summary import groups, summarise
 CLAIM = ("Linux without and with plug_policy, its modes, and nomerges=2, compared on this "
          "machine by the plug_policy stick. Disks were only read.")
 # A boot has its own layout of memory, which all of its runs share.
-KERNELS = "Mode \"always\" of the patched kernel against the unpatched; one value for each boot."
+KERNELS = ("Mode \"always\" of the patched kernel, and nomerges=2 of the unpatched one, against "
+           "\"always\" of the unpatched; one value for each boot.")
 MODES = "The modes of the patched kernel, and nomerges=2; one value for each round of each boot."
 
 
@@ -23,23 +24,28 @@ def mean(values):
 
 
 def load_all(paths):
-    """Records of a disk, with the number of the boot, and the meta of the last file"""
-    found = []
+    """Records of a disk, with the number of the boot; the meta of the last file; and
+    what the boots say of the host: where they differ, of which it is true"""
+    found, host = [], {}
     for path in paths:
         records, meta = load(str(path))
         boot, _, kind = path.parent.name.partition("-")
         how = ", iommu.passthrough=1" * kind.endswith("-passthrough")
         found += [dict(one, profile=one["profile"] + how, boot=int(boot)) for one in records]
-    return found, meta
+        for fact in (meta.get("host") or {}).items():
+            host.setdefault(fact, []).append(path.parent.name)
+    return found, meta, [f"{what}: {text}" + f" ({', '.join(boots)})" * (len(boots) < len(paths))
+                         for (what, text), boots in sorted(host.items())]
 
 
 def sections(run):
     """Two for each disk: of the kernels, and of the modes"""
     for name in sorted({path.name for path in run.glob("*/*.json")}):
-        records, meta = load_all(sorted(run.glob(f"*/{name}"), reverse=True))
-        host = [f"{what}: {text}" for what, text in (meta.get("host") or {}).items()]
+        records, meta, host = load_all(sorted(run.glob(f"*/{name}")))
         kernels = [dict(mean(some), run=some[0]["boot"], seed=None) for some in groups(
-            [one for one in records if one["policy"] == "always"], *CELL, "boot").values()]
+            [one for one in records if one["policy"] == "always"
+             or (one["kernel"], one["policy"]) == ("unpatched", "nomerges2")],
+            *CELL, "boot").values()]
         modes = [dict(one, run=100 * one["boot"] + one["run"]) for one in records
                  if one["kernel"] == "patched"]
         for what, claim, some in ("kernels", KERNELS, kernels), ("modes", MODES, modes):

@@ -4,4 +4,4 @@
 core and report know none of the programs, but for what schemas.py says of their
 JSON; bench reads counters with stat.
 """
-VERSION = "1.0"
+VERSION = "1.1"

@@ -23,6 +23,7 @@ FIO_JSON = {"jobs": [{
 # Logs the settings in force, then does what the test asked for; the real one
 # reads job files, and tells of options.
 FAKE_FIO = f"""#!/bin/sh
+if [ "$1" = --version ]; then echo fio-${{FAKE_FIO-3.33}}; exit; fi
 case $1 in --showcmd|--cmdhelp*|--enghelp*) exec {REAL_FIO} "$@" ;; esac
 cd "$PLUGTOOLS_ROOT" || exit 9
 q=sys/block/nvme0n1/queue d=sys/kernel/debug/block/nvme0n1

@@ -184,6 +184,8 @@ class Host:
     # --- programs ------------------------------------------------------------
 
     def program(self, name, text):
+        # not through a link: a borrowed one is this machine's own
+        self.path(f"bin/{name}").unlink(missing_ok=True)
         self.put(f"bin/{name}", text).chmod(0o755)
 
     def borrow(self, *names):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What "make install" installs, that it all goes again, and the package."""
+import email.utils
 import json
 import os
 import pathlib
@@ -196,5 +197,8 @@ def test_versions():
     version, release = (re.search(rf"^{name}:\s*([\d.]+)", spec, re.M)[1]
                         for name in ("Version", "Release"))
     assert version == VERSION
-    assert (packaging / "debian/changelog").read_text().startswith(
-        f"plug-policy-tools ({version}-{release}) ")
+    changes = (packaging / "debian/changelog").read_text()
+    assert changes.startswith(f"plug-policy-tools ({version}-{release}) ")
+    day = email.utils.parsedate_to_datetime(changes.partition(">  ")[2].strip())
+    news = (TOOLS.parents[1] / "NEWS").read_text()
+    assert re.search(r"^\d.*", news, re.M)[0] == f"{version}, {day:%Y-%m-%d}"

@@ -11,7 +11,7 @@ import pytest
 from benchtree import FAKE_FIO, FILES, FIO_JSON, QUEUE, SHORT, active
 from plugtools.report.records import load
 
-FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
+FILE_OPTIONS = ("compare", "json", "html", "show")
 
 
 # --- what is refused: nothing is changed -----------------------------------
@@ -22,7 +22,8 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
     (["--workloads", "rand4k-s32,"], "'' is none of"),
     (["--workloads", "rand4k"], "none of: rand4k-s32"),
     (["--workloads", "mix70-s32"], "needs --write"),
-    (["--runtime", "0"], "a whole number from 1"),
+    (["--runtime", "0"], "with s, m or h, as 5m"),
+    (["--jobfile", ""], "the name of a file, or - for the standard input"),
     (["--repeat", "-1"], "--repeat"),
     (["--cpu", "99999"], "CPUs that this process may use"),
     (["--cpu", "x"], "the number of a CPU"),
@@ -40,6 +41,8 @@ FILE_OPTIONS = ("jobfile", "compare", "json", "html", "show")
     (["--jobfile", "x", "--workloads", ""], "either --jobfile or --workloads"),
     *((["--" + name, text], f"--{name}: '{text}'; accepted: the name of a file")
       for name in FILE_OPTIONS for text in ("", "-")),
+    (["--section", "a"], "--section needs --jobfile"),
+    (["/dev/other", "--json", "x"], "are for one disk"),
     (["--jobfile", "none.fio"], "No such file"),
     (["--frobnicate"], "unrecognized")])
 def test_options(machine, words, says):

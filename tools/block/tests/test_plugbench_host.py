@@ -186,20 +186,33 @@ def test_unpatched_kernel(machine, disk):
     machine.path(QUEUE + "plug_policy.new").rename(
         machine.path(QUEUE + "plug_policy"))
     machine.put(QUEUE + "scheduler", "none [mq-deadline] kyber")
-    said = machine.bench("--compare", "old.json")
-    for policy in "always", "never", "seq-small", "adaptive":
-        assert f"patched {policy}" in said
+    said = machine.bench("--compare", "old.json", "--fail-below", "0.9",
+                         code=4)    # one run
+    for mode in *(f"patched {policy}" for policy in (
+            "always", "never", "seq-small", "adaptive")), "unpatched nomerges2":
+        assert mode in said
+    assert "told: rand4k-s32 nomerges2, IOPS" in said
+    assert said.count("told: rand4k-s32 nomerges2, IOPS") == 1
+
+
+def test_hints_of_many_disks():
+    """What is true of several is said once."""
+    found = {"governor": "performance", "options": "", "a iommu": "lazy",
+             "b iommu": "lazy", "c iommu": "strict"}
+    assert [one.partition(" IOMMU")[0] for one in host.hides(found)] == [
+        "a, b: lazy", "c: strict"]
 
 
 def test_unpatched_against_patched():
-    """Each policy of the new kernel against all that the old one has; with
-    nomerges2 of the old one, nothing."""
+    """Each policy of the new kernel, and nomerges2 of the old one, against
+    "always" of the old one; --fail-below is about the new one alone."""
     old = measured(kernel="unpatched") + measured(
         2000, kernel="unpatched", policy="nomerges2")
     new = measured(1100) + measured(1200, policy="adaptive")
-    found = [one for one in changes.compare(changes.across(old, new), new)
+    found = [one for one in changes.compare(*changes.across(old, new))
              if one["metric"] == "iops"]
     assert [(one["kernel"], one["policy"], round(one["ratio"], 2))
-            for one in found] == [("patched", "always", 1.1),
+            for one in found] == [("unpatched", "nomerges2", 2.0),
+                                  ("patched", "always", 1.1),
                                   ("patched", "adaptive", 1.2)]
-    assert changes.across(new, new) == new
+    assert changes.across(new, new) == (new, new)

@@ -51,7 +51,8 @@ def read(tmp_path, monkeypatch):
 
     def workload(text, writes=False):
         pathlib.Path("x.fio").write_text(text, errors="surrogateescape")
-        return jobfile.read_jobfile("x.fio", writes)[1]
+        found, = jobfile.read_jobfile("x.fio", writes).values()
+        return found
     return workload
 
 
@@ -166,8 +167,12 @@ def test_pipe(machine):
     end, start = os.pipe()
     os.write(start, JOBS.encode())
     os.close(start)
-    machine.run(*WORDS, f"/dev/fd/{end}").prints()
+    kept = os.dup(0)
+    os.dup2(end, 0)
+    machine.run(*WORDS, "-").prints()
+    os.dup2(kept, 0)
     os.close(end)
+    os.close(kept)
 
 
 # --- how it is read --------------------------------------------------------
@@ -286,6 +291,24 @@ def test_order(first, second, good):
                 "once"):
         jobfile.check_order([("a", first), ("b", second)], "x.fio")
     assert jobfile.part_of("a", first).words == ["--name=a"]
+
+
+def test_sections(tmp_path, monkeypatch):
+    """Each by itself, with what is [global] before it; nothing of others is
+    read."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sandbox, "works", lambda: False)
+    pathlib.Path("x.fio").write_text(
+        "[global]\nbs=8k\n[a]\nrw=read\n[b]\nstonewall\nrw=randread\n"
+        "[global]\nbs=16k\n[c]\nstonewall\nrw=${NOT_SET}\n[a]\n[d]\nrw=read\n")
+    found = jobfile.read_jobfile("x.fio", False, "b, d")
+    assert {name: options(one) for name, one in found.items()} == {
+        "x:b": {"b": {"bs": "8k", "rw": "randread"}},
+        "x:d": {"d": {"bs": "16k", "rw": "read"}}}
+    for wanted, says in (("e", "0 jobs of x.fio are [e]; accepted: a, b, c"),
+                         ("global", "0 jobs"), ("a", "2 jobs"), ("", "0 jobs")):
+        with unless(False, says):
+            jobfile.read_jobfile("x.fio", False, wanted)
 
 
 def test_name_that_the_locale_lacks(read, monkeypatch):

@@ -36,6 +36,21 @@ def test_force(machine):
     machine.check_restored()
 
 
+def test_several_disks(machine):
+    """One after the other, each to its own file, and nothing of any if one is
+    in use."""
+    machine.disk("nvme1n1", files={"queue/nomerges": "0",
+                                   "queue/iostats": "1"})
+    words = ["/dev/nvme0n1", "/dev/nvme1n1", *SHORT, "--policies", "never"]
+    machine.put("sys/block/nvme1n1/dev", "259:9")
+    machine.put("proc/self/mountinfo", MOUNTED.replace("259:1", "259:9"))
+    machine.check_untouched(*words, code=1, says="nvme1n1: nvme1n1 is mounted")
+    machine.put("proc/self/mountinfo")
+    text = machine.run(*words).text()
+    for name in "nvme0n1", "nvme1n1":
+        assert f"plan: {machine.path(f'dev/{name}')} " in text
+        assert f"wrote ./plugbench-{name}.json" in text
+
 @pytest.mark.parametrize("budget, repeat, fits", [
     (None, 5, (5, 5)), (9999, 5, (5, 5)), (300, 5, (3, 5)), (250, 5, (3, 3)),
     (120, 5, (2, 1)), (250, 1, (1, 5))])
@@ -58,6 +73,23 @@ def test_budget_in_plan(machine):
                             says="--budget: one round takes")
     machine.remove("bin/fio")
     machine.check_untouched("/dev/nvme0n1", code=1, says="apt install fio")
+
+
+@pytest.mark.parametrize("version, says", [
+    ("2.99", "fio is 2.99; accepted: 3.16 or later"), ("3.15", "fio is 3.15"),
+    ("3.16-dirty", ""), ("4.0", ""), ("g123", "")])
+def test_least_fio(machine, monkeypatch, version, says):
+    monkeypatch.setenv("FAKE_FIO", version)
+    if says:
+        machine.check_untouched("/dev/nvme0n1", code=1, says=says)
+    else:
+        machine.bench("--dry-run")
+
+
+def test_ratios():
+    """A counter that went back is no figure."""
+    assert [system.per(*pair) for pair in ((3, 4), (-3, 4), (None, 4), (3, 0))
+            ] == [0.75, None, None, None]
 
 
 @pytest.mark.parametrize("budget, rounds", [(100, 2), (999, 5), (30, 0)])

@@ -70,7 +70,7 @@ def test_same():
     text = changes.text(found)
     assert re.search(r"p99 us +90\.36 +90\.36 .* same", text)
     assert "p50" not in text
-    assert "0 of 9 figures differ, 0 of them beyond chance" in text
+    assert "0 of 9 figures differ, 0 of them beyond the chance" in text
 
 
 @pytest.mark.parametrize("old, new, word", [
@@ -168,6 +168,11 @@ def test_measured_differently(capsys):
                  "md0 iommu none, then bfq"):
         assert "measured differently: " + text in out
     assert "disk md0" not in out
+    assert "boots of one kernel differ, too" in out
+    # a disk that has another name after a boot
+    results.say_settings(*({"legs": [name], "host": {f"{name} iommu": mode}}
+                           for name, mode in (("a", "lazy"), ("b", "strict"))))
+    assert "differently: iommu lazy, then strict" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("start", ["fio --unified_rw_reporting=1 ", ""])

@@ -54,15 +54,21 @@ def test_sums_and_figures(host, said):
                     "requests per flush of a plug"}
 
 
-@pytest.mark.parametrize("before, after, told", [
-    (100, 130, 30),             # only the interval counts
-    (100, 5, 5),                # a disk that came back
-])
-def test_difference(host, said, before, after, told):
-    host.counters("nullb0", {"tags_single": before})
-    disks, _ = said("nullb0", during=lambda: host.counters(
-        "nullb0", {"tags_single": after}))
-    assert disks["nullb0"]["counters"]["tags_single"] == told
+def test_counters_that_go_back(host, stat):
+    """A disk that came back counts from where it began anew, and only what was
+    counted between is a figure, also for what has not gone back."""
+    seen = iter([(100, 100), (130, 110), (5, 170), (7, 172)])
+
+    def count():
+        single, merges = next(seen)
+        host.counters("nullb0", {"tags_single": single, "merges": merges})
+
+    count()
+    lines = list(map(json.loads, stat("--json", "-c", "3", "nullb0",
+                                      during=count).prints().splitlines()))
+    assert [one["disks"] and one["disks"]["nullb0"]["counters"]["tags_single"]
+            for one in lines[:3]] == [30, {}, 2]
+    assert list(lines[3]["answers"]) == ["nullb0"]
 
 
 def test_doorbells(host, said):

@@ -13,12 +13,18 @@ from fakehost import TOOLS, Result
 
 # it records nothing; meanwhile the kernel counts
 PERF = """#!/bin/sh
-case $1 in
-record)
+case $*:$1 in
+"record -h:record") echo "    --switch-max-files <n>" ;;
+*:record)
+    echo "$*" >"$PLUGTOOLS_ROOT/recorded"
     while [ "$1" != -o ]; do shift; done
-    echo data >"$2"
+    echo data >"$2.2026113007481291"
+    echo data >"$2.2026113007481305"
+    cat "$PLUGTOOLS_ROOT/log" >&2
     cp "$PLUGTOOLS_ROOT"/after/* "$PLUGTOOLS_ROOT/proc/" ;;
-script) cat "$PLUGTOOLS_ROOT/events" ;;
+*:script)
+    shift
+    case $2 in *291) cat "$PLUGTOOLS_ROOT/events" ;; esac ;;
 esac
 """
 # of a signal while it records
@@ -26,6 +32,7 @@ STOPPED = PERF.replace('proc/" ;;', 'proc/"; kill -s INT $PPID ;;')
 CPUS = "cpu  0 0 0 0 0 0 0 0 0 0\n{}intr 7 8 9"
 CPU = "cpu{} {} 0 0 {} 0 0 0 0 0 0\n"
 DISK = " 259 0 nvme0n1 0 0 0 0 0 0 0 0 0 {} {} 0 0 0 0 0 0"
+DUMP = "[ perf record: Dump data.2026113007481291 ]\n"
 GETRQ = " 77 [001] block:block_getrq: 259,0 R {} + 8 [fio]\n"
 MERGE = " 77 [001] block:block_bio_backmerge: 259,0 R {} + 8 [fio]\n"
 UNPLUG = " 77 [001] block:block_unplug: [fio] {}\n"
@@ -56,12 +63,16 @@ def alone():
 class Traced:
     def __init__(self, host):
         self.host = host
-        host.borrow("cat", "cp", "grep", "mktemp", "rm", "sh", "sleep")
+        host.borrow("cat", "cp", "df", "find", "grep", "mktemp", "rm", "sh",
+                    "sleep")
         host.program("perf", PERF)
         host.program("id", "#!/bin/sh\necho 0")
         host.put("sys/kernel/tracing/events/block/block_unplug/format")
         host.put("sys/kernel/tracing/kprobe_events")
-        host.put("proc/kallsyms", "ffff t nvme_queue_rq")
+        host.put("proc/kallsyms", "".join(f"ffff t {name}\t[x]\n" for name in (
+            "blk_mq_get_tags", "blk_mq_get_tag", "nvme_queue_rqs",
+            "nvme_queue_rq", "nvme_commit_rqs")))
+        host.put("log", DUMP)
         host.disk("nvme0n1")
         self.counts(cpu=30, flight=8)
 
@@ -183,7 +194,6 @@ def test_tags_and_doorbells(traced):
     found = {"tag_batches": 1, "batched_tags": 3, "refused": 1,
              "single_tags": 1, "doorbells": 2, "commands": 3,
              "single_doorbells": 2, "single_commands": 1}
-    traced.host.put("proc/kallsyms", "ffff t nvme_queue_rqs")
     done = traced.run("--json", "1", events="".join(
         f" 77 [001] {text}\n" for text in (
             "plugtrace9:tags: (0 <- 0) mask=0x15", "plugtrace9:tag: (0)",
@@ -195,6 +205,44 @@ def test_tags_and_doorbells(traced):
                 "plugtrace9:single_end: (0 <- 0)")),
             "plugtrace9:commit: (0)")))
     assert json.loads(done.out).items() >= found.items()
+
+
+def test_kernel_without_batches_of_tags(traced):
+    """Debian 11's, 5.10: no tags in batches, no lists. The rest is shown."""
+    traced.host.put("proc/kallsyms", "f T blk_mq_get_tag\nf t nvme_queue_rq\n")
+    done = traced.run("1")
+    assert done.fails(0) == ""
+    assert "\nbatch of tags               -         -        -  " in done.out
+    assert "\ndoorbell of a list          -         -        -  " in done.out
+    found = json.loads(traced.run("--json", "1").out)
+    assert {name for name in found if found[name] is None} == {
+        "tag_batches", "batched_tags", "refused", "doorbells", "commands"}
+    assert (found["single_tags"], found["single_commands"]) == (0, 0)
+    assert "get_tags" not in traced.host.get("sys/kernel/tracing/kprobe_events")
+
+
+def test_space_is_bounded(traced):
+    """case36: two files of a quarter of what is free, and the one that perf
+    writes; the output says if there was more."""
+    for free, size in ((10 ** 7, "262144K"), (40000, "10000K")):
+        traced.host.program("df", f"#!/bin/sh\necho Head\necho / 1 2 {free} 3")
+        assert "The last events only" not in traced.run("1").out
+        assert f"--switch-output={size} --switch-max-files=2 " in \
+            traced.host.get("recorded")
+    traced.host.put("log", 3 * DUMP)
+    assert "The last events only" in traced.run("1").out
+    assert not json.loads(traced.run("--json", "1").out)["complete"]
+    assert not list(traced.host.root.glob("tmp*"))
+
+
+@pytest.mark.parametrize("perf, says", [
+    ("#!/bin/sh\necho --switch-output", "this perf is too old: 5.1 or later is "
+     "needed"),
+    (PERF.replace("cat \"$PLUGTOOLS_ROOT/events\"", "echo incompatible >&2; "
+                  "exit 1"), "perf script failed: incompatible")])
+def test_perf_that_cannot(traced, perf, says):
+    traced.host.program("perf", perf)
+    assert traced.run("1").fails(1) == f"plugtrace-perf: {says}\n"
 
 
 @pytest.mark.parametrize("words", ["1", "--json 1", "--help", "--version"])

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """What plugbench looks at before it changes anything."""
 import os
+import re
 import shutil
 import subprocess
 import time
 
 from ..core.disks import uses
-from ..core.system import (active, names_in, read, refusal, refuse_special,
-                           rooted, say)
+from ..core.system import (active, names_in, printable, read, refusal,
+                           refuse_special, rooted, say)
 from ..core.terminal import paint
 from . import host
 from .fio import fio_command
@@ -15,6 +16,7 @@ from .jobfile import NO_FIO
 from .sandbox import boxed
 
 CHECK_SECONDS = 60              # for fio to parse its options
+LEAST_FIO = (3, 16)             # Ubuntu 20.04's, the oldest that was tried
 COLOURS = {"warn": "warning", "error": "bad"}
 
 
@@ -51,10 +53,22 @@ def check_permission(plan, _args):
     yield "ok", "permission to read the disk and set its policy"
 
 
+def fio_version():
+    """(3, 33), or what is newer than all if it does not say."""
+    done = subprocess.run(["fio", "--version"], check=False,
+                          capture_output=True, text=True,
+                          timeout=CHECK_SECONDS)
+    found = re.match(r"fio-(\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, found.groups())) if found else (999, 0)
+
+
 def check_tools(plan, _args):
     """fio, and io_uring unless only libaio is asked for."""
     if not shutil.which("fio"):
         yield "error", NO_FIO
+    elif (version := fio_version()) < LEAST_FIO:
+        yield "error", ("fio is {}.{}; accepted: {}.{} or later".format(
+            *version, *LEAST_FIO))
     engines = {one.engine for one in plan.workloads.values()}
     disabled = read(rooted("/proc/sys/kernel/io_uring_disabled"), "0")
     if "io_uring" in engines and disabled == "2":
@@ -65,15 +79,16 @@ def check_tools(plan, _args):
 def check_jobfile(plan, args):
     if not args.jobfile or not shutil.which("fio"):
         return
-    (name, one), = plan.workloads.items()
-    command = fio_command(plan, name, 1, 1)
-    command.insert(1, "--parse-only")   # behind a job it would come too late
-    done = subprocess.run(boxed(command, one.boxed, plan.disk.node),
-                          check=False, capture_output=True, text=True,
-                          timeout=CHECK_SECONDS)
-    if done.returncode:
-        text = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
-        yield "error", f"fio does not take {args.jobfile}: {text[0]}"
+    for name, one in plan.workloads.items():
+        command = fio_command(plan, name, 1, 1)
+        command.insert(1, "--parse-only")   # behind a job it comes too late
+        done = subprocess.run(boxed(command, one.boxed, plan.disk.node),
+                              check=False, capture_output=True, text=True,
+                              timeout=CHECK_SECONDS)
+        if done.returncode:
+            text = (done.stderr + done.stdout).strip() or "nothing"
+            yield "error", (f"fio does not take {args.jobfile}: "
+                            f"{printable(text.splitlines()[0])}")
 
 
 def check_policy(plan, _args):

@@ -6,7 +6,7 @@ import gzip
 import os
 import re
 
-from ..core.system import active, listing, read, rooted
+from ..core.system import active, listing, printable, read, rooted
 
 MODES = {"DMA": "strict", "DMA-FQ": "lazy", "identity": "passthrough"}
 DEBUG = ["KASAN", "KCSAN", "KMSAN", "PROVE_LOCKING", "DEBUG_LOCK_ALLOC",
@@ -95,7 +95,17 @@ def facts(legs, cpu):
     for leg in legs:
         found.update({f"{leg.name} {name}": text
                       for name, text in of_disk(leg).items()})
-    return found
+    return printable(found)
+
+
+def alike(found):
+    """(fact, text, the disks of which it is true), of facts of disks."""
+    names = {}
+    for key, text in found.items():
+        disk, space, what = key.partition(" ")
+        if space:
+            names.setdefault((what, text), []).append(disk)
+    return [(*key, ", ".join(disks)) for key, disks in names.items()]
 
 
 def hides(found):
@@ -111,11 +121,10 @@ def hides(found):
     if debug:
         yield (f"a debug or real-time kernel ({', '.join(sorted(debug))}): "
                "its figures say nothing of another one")
-    for name, text in found.items():
-        if name.endswith(" iommu") and text in ("strict", "lazy"):
-            yield (f"{name.split()[0]}: {text} IOMMU: mapping takes some 300 ns"
+    for what, text, names in alike(found):
+        if what == "iommu" and text in ("strict", "lazy"):
+            yield (f"{names}: {text} IOMMU: mapping takes some 300 ns"
                    " per I/O and more, of which the series saves nothing; it "
                    "saves 5 to 8 elsewhere (iommu.passthrough=1 does without)")
-        if name.endswith(" wbt_lat_usec") and text not in ("0", "unknown"):
-            yield (f"{name.split()[0]}: wbt throttles buffered writes at "
-                   f"{text} us")
+        if what == "wbt_lat_usec" and text not in ("0", "unknown"):
+            yield f"{names}: wbt throttles buffered writes at {text} us"

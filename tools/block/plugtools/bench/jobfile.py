@@ -170,6 +170,10 @@ def showcmd(text, path, is_boxed):
         yield option.strip(), value.strip() if equals else None
 
 
+def is_global(name):
+    return name.startswith("global")
+
+
 def jobs_of(sections, path, is_boxed):
     """[(job, options)], with those of [global] sections before it.
 
@@ -180,8 +184,8 @@ def jobs_of(sections, path, is_boxed):
         names[str(number)] = section
         text += "\n".join([
             # to fio any such name is for the jobs that follow
-            "[global]" if section.startswith("global") else f"[{number}]",
-            *lines, "" if section.startswith("global") else "[end]\n"])
+            "[global]" if is_global(section) else f"[{number}]",
+            *lines, "" if is_global(section) else "[end]\n"])
     common, found = [], [("end", [])]
     for option, value in showcmd(text, path, is_boxed):
         if option == "name":
@@ -243,8 +247,8 @@ def check_order(jobs, path):
     for name, options in jobs[1:]:
         if dict(options).get("stonewall", "0") != "0":
             raise problem(f"{path}, [{name}]: stonewall; accepted: jobs that "
-                          "run all at once; make a file of each that is to "
-                          "run by itself")
+                          "run all at once, or --section with those that are "
+                          "to run by themselves")
 
 
 def is_dropped(option):
@@ -259,10 +263,34 @@ def part_of(name, options):
     return Part(words, int(jobs, 16 if "x" in jobs else 10), reads_of(options))
 
 
-def read_jobfile(path, writes):
-    """(name, workload) of a job file."""
+def chosen(sections, wanted, path):
+    """[(section or None, sections)]: all at once, or each that is wanted with
+    what is [global] before it."""
+    if wanted is None:
+        yield None, sections
+        return
+    names = [name for name, _ in sections if not is_global(name)]
+    for name in dict.fromkeys(map(str.strip, wanted.split(","))):
+        if names.count(name) != 1:
+            raise problem(f"--section: {names.count(name)} jobs of {path} are "
+                          f"[{name}]; accepted: {', '.join(names)}")
+        end = [one for one, _ in sections].index(name)
+        yield name, [one for one in sections[:end]
+                     if is_global(one[0])] + [sections[end]]
+
+
+def read_jobfile(path, writes, wanted=None):
+    """{name: workload} of a job file: one, or one for each section wanted."""
     is_boxed = sandbox.works()
-    sections, files, dropped = sections_of(path, is_boxed)
+    found, files, dropped = sections_of(path, is_boxed)
+    base = re.sub(r"\.fio$", "", re.sub(r"[^\w.+-]", "_",
+                                        os.path.basename(path))) or "job"
+    return {base if name is None else f"{base}:{name}": workload(
+        sections, path, writes, files, dropped, is_boxed)
+            for name, sections in chosen(found, wanted, path)}
+
+
+def workload(sections, path, writes, files, dropped, is_boxed):
     jobs = jobs_of(sections, path, is_boxed)
     if not jobs:
         raise problem(f"{path} has no job, as [random] and rw=randread")
@@ -272,7 +300,8 @@ def read_jobfile(path, writes):
     for name, options in jobs:
         for option, value in options:
             check_option(option, value, writes, known, f"{path}, [{name}]")
-        dropped |= {option for option, _ in options if is_dropped(option)}
+        dropped = dropped | {option for option, _ in options
+                             if is_dropped(option)}
     check_order(jobs, path)
     parts = [part_of(*job) for job in jobs]
     kinds = {kind_of(dict(options).get("rw")) for _, options in jobs}
@@ -280,8 +309,7 @@ def read_jobfile(path, writes):
     text = f"{path}: {count} job{'s'[:count > 1]}, {', '.join(sorted(kinds))}"
     if dropped:
         text += "; not used: " + ", ".join(sorted(dropped))
-    name = re.sub(r"[^\w.+-]", "_", os.path.basename(path))
-    return re.sub(r"\.fio$", "", name) or "job", Workload(
+    return Workload(
         None, None, None, None, "io_uring" if "io_uring" in engines else
         min(engines), False, bool(kinds & set(WRITES)), text, parts, count,
         files, is_boxed)

@@ -10,7 +10,7 @@ import time
 
 from ..core.disks import open_exclusively
 from ..core.system import (EnvironmentProblem, Interrupted, active, duration,
-                           listing, per, read, say)
+                           listing, per, printable, read, say)
 from ..core.terminal import paint
 from . import fio
 from .children import Runner, Stop
@@ -107,7 +107,8 @@ class Bench:
             events), seconds + GRACE_SECONDS)
         job = fio.fio_job(out)
         if code or not job:
-            said = (errors or out).strip()[-600:] or "it said nothing"
+            said = printable((errors or out).strip()[-600:], "\n") or \
+                "it said nothing"
             raise EnvironmentProblem(
                 f"fio failed with exit code {code} on {name}: {said}\n  the "
                 f"command was: {shlex.join(command)}")

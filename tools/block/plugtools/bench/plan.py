@@ -49,8 +49,9 @@ def workload_names(args):
 
 def choose_workloads(args):
     """{name: workload} to run; those that write need --write."""
-    found = dict([read_jobfile(args.jobfile, args.write)]) if args.jobfile \
-        else {name: WORKLOADS[name] for name in workload_names(args)}
+    file = "/dev/stdin" if args.jobfile == "-" else args.jobfile
+    found = read_jobfile(file, args.write, args.section) if file else {
+        name: WORKLOADS[name] for name in workload_names(args)}
     if args.write and not any(one.write for one in found.values()):
         raise UsageProblem("--write is given, but nothing that is to run "
                            "writes; leave --write out")

@@ -92,6 +92,8 @@ SHARE = matching(r"0\.(?!0+$)[0-9]{1,6}|1(\.0{1,6})?",
                  "a ratio above 0 and up to 1, as 0.97", float)
 # a pipe cannot be set aside, nor read twice
 FILE = matching("(?!-$).+", "the name of a file, as /dev/stdin", str)
+JOBFILE = matching(".+", "the name of a file, or - for the standard input",
+                   str)
 
 
 def add_limits(add):
@@ -139,16 +141,19 @@ def make_parser():
         epilog=EPILOG % (known, results.STATUSES),
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("device", metavar="/dev/DISK", nargs="?", help="a whole disk, as "
-        "/dev/nvme0n1; NVMe multipath, dm and md are set on the disks below; "
-        "with --compare also NEW.json")
+    add("devices", metavar="/dev/DISK", nargs="*", default=[], help="a whole "
+        "disk, as /dev/nvme0n1; NVMe multipath, dm and md are set on the disks below; "
+        "several are measured one after the other, each to its own file; with "
+        "--compare also NEW.json")
     add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
     add("--workloads", metavar="A,B", help="[all that only read]")
-    add("--jobfile", metavar="FILE.fio", type=FILE, help="instead of "
-        "these: the jobs of a file for fio; its filename, times and seeds are "
-        "not used")
-    add("--runtime", metavar="S", type=FROM_1, default=5,
-        help="seconds of a run [5]")
+    add("--jobfile", metavar="FILE.fio", type=JOBFILE, help="instead of "
+        "these: the jobs of a file for fio, or of -, the standard input, at "
+        "once; its filename, times and seeds are not used")
+    add("--section", metavar="A,B", help="of --jobfile: these jobs only, each "
+        "by itself, for comparison with itself")
+    add("--runtime", metavar="TIME", type=TIME, default=5,
+        help="of a run, as 5, 30s or 1m [5]")
     add("--repeat", metavar="N", type=FROM_1, default=5,
         help="rounds; the order rotates from one to the next [5]")
     add("--cpu", metavar="N", type=CPU, help="CPU that fio is bound "
@@ -163,7 +168,7 @@ def make_parser():
 # All that is heeded where nothing is measured.
 HEEDED = {"restore": ["restore"],
           "show": ["show", "verbose", "markdown", "html"],
-          "files": ["device", "compare", "json", "fail_below"]}
+          "files": ["devices", "compare", "json", "fail_below"]}
 
 
 def mode_of(args, parser):
@@ -174,18 +179,23 @@ def mode_of(args, parser):
             (args.fail_below and not args.compare,
              "--fail-below needs --compare"),
             (args.jobfile and args.workloads is not None,
-             "give either --jobfile or --workloads")):
+             "give either --jobfile or --workloads"),
+            (args.section is not None and not args.jobfile,
+             "--section needs --jobfile"),
+            (len(args.devices) > 1 and (args.json or args.html or args.compare),
+             "--json, --html and --compare are for one disk; of several, each "
+             "has its own plugbench-DISK.json")):
         if wrong:
             parser.error(text)
     alone = [name for name in ("restore", "show") if getattr(args, name)]
-    if len(alone) + bool(args.device) != 1:
+    if len(alone) + bool(args.devices) != 1:
         parser.error("give /dev/DISK, or, by themselves, --restore, or --show")
-    if args.compare and (args.device or "").endswith(".json"):
+    if args.compare and args.devices[0].endswith(".json"):
         alone = ["files"]
     known = HEEDED[alone[0]] if alone else vars(args)
     for name, value in vars(args).items():
         if name not in known and value != parser.get_default(name):
-            heeded = ", ".join(f"--{one}" for one in known if one != "device")
+            heeded = ", ".join(f"--{one}" for one in known if one != "devices")
             parser.error(f"--{name} does nothing here; accepted: only {heeded}"
                          .replace("_", "-"))
     return alone[0] if alone else "measure"
@@ -215,12 +225,23 @@ def work(args):
     if args.mode == "show":
         return results.show(args.show, args) or 0
     if args.mode == "files":
-        return results.compare(args.compare, args.device, args.fail_below,
+        return results.compare(args.compare, args.devices[0], args.fail_below,
                                args.json)
     args.loads = choose_workloads(args)     # once: it may come from a pipe
-    disk = find_disk(args.device)
-    require_queue(disk)
-    plan = make_plan(args, disk, False)     # refuses before it is changed
+    if args.budget:
+        args.budget = args.budget // len(args.devices) or 1
+    disks = list(map(find_disk, args.devices))
+    for disk in disks:          # refused before anything is changed
+        require_queue(disk)
+        plan = make_plan(args, disk, False)
+        if len(disks) > 1 and not args.showcmd:
+            refuse(run_checks(plan, args), f"{disk.name}: ")
+    return next(filter(None, (work_on(disk, args) for disk in disks)), 0)
+
+
+def work_on(disk, args):
+    """All that is to be done with a disk: the exit status."""
+    plan = make_plan(args, disk, False)
     if args.compare:
         results.check_loads(results.old_records(args.compare)[1],
                             facts_of(plan, args))
@@ -251,6 +272,13 @@ def conditions(plan, args):
     return list(dict.fromkeys(found))
 
 
+def refuse(checks, which=""):
+    """If one of them forbids to go on; which: the disk, if there are more."""
+    errors = "; ".join(texts(checks, "error"))
+    if errors:
+        raise EnvironmentProblem(f"{which}{errors}; nothing was changed")
+
+
 def checked(plan, args):
     """Checks and plan, printed; warnings, if nothing forbids to go on."""
     results.check_paths((plan.json, args.html), (args.compare, *(
@@ -262,9 +290,7 @@ def checked(plan, args):
                        "out with --policies"))
     show(checks, args.verbose)
     print_plan(plan, args)
-    errors = "; ".join(texts(checks, "error"))
-    if errors:
-        raise EnvironmentProblem(f"{errors}; nothing was changed")
+    refuse(checks)
     return texts(checks, "warn")
 
 

@@ -11,7 +11,7 @@ import re
 import stat
 
 from .system import (EnvironmentProblem, UsageProblem, active, listing,
-                     names_in, read, rooted, write)
+                     names_in, printable, read, rooted, write)
 
 SECTOR = 512
 AS_SET = "as set"
@@ -158,7 +158,7 @@ class Disk:
 
     def what(self):
         """What the disk is: "LVM vg-root (dm-0)", "md0 (raid1)"."""
-        name, level = self.get("dm/name"), self.get("md/level")
+        name, level = printable([self.get("dm/name"), self.get("md/level")])
         if name:
             kind = self.get("dm/uuid").partition("-")[0]
             return "%s %s (%s)" % ("dm" if kind in ("", "DM") else kind, name,

@@ -227,8 +227,10 @@ def names_in(text):
 
 
 def per(count, of):
-    """A ratio, or None where there is nothing to divide."""
-    return None if count is None or not of else round(count / of, 6)
+    """A ratio, or None where there is nothing to divide, or a counter went
+    back."""
+    return None if count is None or count < 0 or not of else round(count / of,
+                                                                   6)
 
 
 def duration(seconds):

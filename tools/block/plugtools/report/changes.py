@@ -41,14 +41,16 @@ def compare_metric(before, after, metric):
 
 
 def across(old, new):
-    """The old records; of another kernel, as what each policy of the new one
-    is to be compared with: "always", which is all that an unpatched one has."""
+    """Both records; of two kernels, the old one's "always" as what each policy
+    of the new one is to be compared with, and what nomerges=2 gains on the old
+    one."""
     kernels = {one["kernel"] for one in new}
     if kernels & {one["kernel"] for one in old} or len(kernels) != 1:
-        return old
-    policies = sorted({one["policy"] for one in new})
-    return [dict(one, kernel=min(kernels), policy=policy)
-            for one in old if one["policy"] == "always" for policy in policies]
+        return old, new
+    new = new + [one for one in old if one["policy"] == "nomerges2"]
+    policies = sorted({(one["kernel"], one["policy"]) for one in new})
+    return [dict(one, kernel=kernel, policy=policy) for one in old
+            if one["policy"] == "always" for kernel, policy in policies], new
 
 
 def compare(old, new, noise=NOISE):
@@ -105,7 +107,7 @@ def text(found):
     surely = said_of.count("better") + said_of.count("worse")
     return "\n".join(said + [
         "", f"{len(found) - said_of.count('same')} of {len(found)} figures "
-        f"differ, {surely} of them beyond chance."])
+        f"differ, {surely} of them beyond the chance of these runs."])
 
 
 def gate(found, least):

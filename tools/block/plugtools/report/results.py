@@ -43,6 +43,8 @@ changed, is not in the figures. "group" is where it had arrived at the end.
 """
 SETTINGS = ["machine", "disk", "size", "legs", "firmware", "runtime",
             "iops_limit", "cpu", "polled", "scheduler"]
+BOOTS = """Two kernels, in one boot each: boots of one kernel differ, too, by where memory
+lies. What other boots repeat is the kernel's; the USB stick takes them in turns."""
 ZERO = ", nomerges=0"
 KEPT = re.compile(r"\.~[0-9]+~$")       # keep_earlier() adds it
 # what follows is the load; fio before 3.27 knows no "mixed"
@@ -250,9 +252,19 @@ def without_zero(found):
             for record in found]
 
 
+def host_of(meta):
+    """The facts of the host; those of an only disk without its name, as that
+    may be another after a boot."""
+    legs = meta.get("legs") or []
+    name = f"{legs[0]} " if len(legs) == 1 else ""
+    return {fact.removeprefix(name): text
+            for fact, text in (meta.get("host") or {}).items()}
+
+
 def say_settings(had, has):
-    had, has = ({**meta, **(meta.get("host") or {})} for meta in (had, has))
-    for name in SETTINGS + sorted(had.get("host") or {}):
+    hosts = list(map(host_of, (had, has)))
+    had, has = ({**host, **meta} for host, meta in zip(hosts, (had, has)))
+    for name in SETTINGS + sorted(hosts[0]):
         if name in had and name in has and had[name] != has[name]:
             before, then = (" and ".join(map(str, value)) if isinstance(
                 value, list) else value for value in (had[name], has[name]))
@@ -267,12 +279,15 @@ def compare(old, new, least=None, path=None):
     (before, had), (after, has) = old_records(old), old_records(new)
     check_loads(had, has)
     before, after = without_zero(before), without_zero(after)
-    before = changes.across(before, after)
+    kernels = {one["kernel"] for one in after}
+    before, after = changes.across(before, after)
     for side, meta in ("old", had), ("new", has):
         say(f"{side}: {meta.get('kernels') or 'kernel unknown'}")
     with given():
         found = changes.compare(before, after)
     say(changes.text(found))
+    if had.get("kernels") != has.get("kernels"):
+        say(BOOTS)
     for name in sorted({one["workload"] for one in found}):
         if None in (load_of(had, has, name), load_of(has, had, name)):
             say(f"cannot be told: whether {name} was the same load, as a "
@@ -282,7 +297,8 @@ def compare(old, new, least=None, path=None):
         for cell in some:
             say(f"only in the {side}: {cell}")
     say_settings(had, has)
-    status = 0 if least is None else judge(found, least, gone)
+    status = 0 if least is None else judge(
+        [one for one in found if one["kernel"] in kernels], least, gone)
     if path:
         keep_earlier(path)
         records.write_file(path, json.dumps(

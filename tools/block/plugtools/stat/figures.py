@@ -10,12 +10,10 @@ LITTLE = 0.1                    # ... and one that counts as "no"
 
 
 def delta(old, new):
-    diff = {}
-    for name, value in new.items():
-        before = old.get(name, 0)
-        # the disk may have gone meanwhile, and come back
-        diff[name] = value - before if value >= before else value
-    return diff
+    """What was counted between; None if a counter went back: it is another
+    disk of that name, or a reset one, and no difference is a figure."""
+    diff = {name: value - old.get(name, 0) for name, value in new.items()}
+    return None if min(diff.values(), default=0) < 0 else diff
 
 
 def ratio(part, whole):

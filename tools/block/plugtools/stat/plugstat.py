@@ -65,10 +65,11 @@ until then ends with 0.
 
 
 def rows_of(old, new):
-    """(disk, difference, figures, what "adaptive" does) of each."""
+    """(disk, difference, figures, what "adaptive" does) of each that has gone
+    on counting."""
     diffs = {name: delta(old[name], new[name]) for name in new if name in old}
     return [(name, diff, figures(diff), adaptive(name))
-            for name, diff in diffs.items()]
+            for name, diff in diffs.items() if diff]
 
 
 def watch(names, args, output):
@@ -80,6 +81,8 @@ def watch(names, args, output):
             time.sleep(args.interval)
             new = sample_all(names)
             output.interval(rows_of(last, new))
+            first.update({name: one for name, one in new.items()
+                          if not delta(last.get(name, {}), one)})
             last = {**last, **new}
             done += 1
     except Interrupted:
