@@ -167,7 +167,9 @@ def test_decision(found, decision, mode):
     (rounds(1), "about 4 more would do"),
     (rounds(9, {"never": 0.05}, workloads=["rand4k-s32", "seq4k-s32"]),
      "in the mean of 2 workloads; better in rand4k-s32, seq4k-s32; worse in "
-     "none"), (runs("never", [1, 2]), "no verdict")])
+     "none"), (runs("never", [1, 2]), "no verdict"),
+    (rounds(9, {"never": 0.05}) + rounds(1, workloads=["seq4k-s32"]),
+     "better in rand4k-s32; worse in none, but seq4k-s32 had one run")])
 def test_words(found, says):
     assert says in verdict.table(verdict.of(found))
 

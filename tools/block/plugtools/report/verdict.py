@@ -146,9 +146,12 @@ def reasons(some):
     names = list(groups(some, "workload"))
     better = [one for one in some if one["judgement"] == "better"]
     if len(names) > 1:
-        where = ", ".join(name for (name,) in groups(better, "workload"))
+        where, once = (", ".join(name for (name,) in groups(part, "workload"))
+                       for part in (better, [one for one in some
+                                             if not one["judgement"]]))
         return f"IOPS {percent(math.exp(gain(some) / len(names)))} in the " \
-            f"mean of {len(names)} workloads; better in {where}; worse in none"
+            f"mean of {len(names)} workloads; better in {where}; worse in " \
+            "none" + f", but {once} had one run" * bool(once)
     return "; ".join(f"{METRICS[one['metric']][0]} {percent(one['ratio'])} "
                      f"{interval(one)}" for one in better)
 
