@@ -42,7 +42,8 @@ FILE_OPTIONS = ("compare", "json", "html", "show")
     *((["--" + name, text], f"--{name}: '{text}'; accepted: the name of a file")
       for name in FILE_OPTIONS for text in ("", "-")),
     (["--section", "a"], "--section needs --jobfile"),
-    (["/dev/other", "--json", "x"], "are for one disk"),
+    *((["/dev/other", *more], "are for one disk") for more in (
+        ["--json", "x"], ["--html", "x"], ["--compare", "x"], ["--write"])),
     (["--jobfile", "none.fio"], "No such file"),
     (["--frobnicate"], "unrecognized")])
 def test_options(machine, words, says):
@@ -53,6 +54,8 @@ def test_options(machine, words, says):
     *((["--compare", "a.json", "b.json", *more], more[0],
        "--compare, --json, --fail-below\n") for more in (
            ["--html", "x"], ["--markdown"], ["--keep-scheduler"])),
+    (["--show", "a.json", "--compare", "x"], "--compare",
+     "--show, --verbose, --markdown, --html\n"),
     (["--show", "a.json", "--json", "x"], "--json",
      "--show, --verbose, --markdown, --html\n"),
     (["--restore", "--dry-run"], "--dry-run", "--restore\n")])

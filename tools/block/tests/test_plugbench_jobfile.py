@@ -300,11 +300,13 @@ def test_sections(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "works", lambda: False)
     pathlib.Path("x.fio").write_text(
         "[global]\nbs=8k\n[a]\nrw=read\n[b]\nstonewall\nrw=randread\n"
-        "[global]\nbs=16k\n[c]\nstonewall\nrw=${NOT_SET}\n[a]\n[d]\nrw=read\n")
+        "[global]\nbs=16k\n[c]\nstonewall\nrw=${NOT_SET}\nexec_prerun=/bin/x\n"
+        "loops=2\n[a]\n[ d ]\nrw=read\n")
     found = jobfile.read_jobfile("x.fio", False, "b, d")
+    assert "loops" not in found["x:b"].text
     assert {name: options(one) for name, one in found.items()} == {
         "x:b": {"b": {"bs": "8k", "rw": "randread"}},
-        "x:d": {"d": {"bs": "16k", "rw": "read"}}}
+        "x:d": {" d ": {"bs": "16k", "rw": "read"}}}
     for wanted, says in (("e", "0 jobs of x.fio are [e]; accepted: a, b, c"),
                          ("global", "0 jobs"), ("a", "2 jobs"), ("", "0 jobs")):
         with unless(False, says):

@@ -36,20 +36,33 @@ def test_force(machine):
     machine.check_restored()
 
 
+BOTH = ["/dev/nvme0n1", *SHORT, "--policies", "never", "/dev/nvme1n1",
+        "/dev/nvme0n1", "--budget", "30s"]
+SECOND = {"queue/nomerges": "0", "queue/iostats": "1", "dev": "259:9"}
+
+
 def test_several_disks(machine):
     """One after the other, each to its own file, and nothing of any if one is
     in use."""
-    machine.disk("nvme1n1", files={"queue/nomerges": "0",
-                                   "queue/iostats": "1"})
-    words = ["/dev/nvme0n1", "/dev/nvme1n1", *SHORT, "--policies", "never"]
-    machine.put("sys/block/nvme1n1/dev", "259:9")
+    machine.disk("nvme1n1", files=SECOND)
     machine.put("proc/self/mountinfo", MOUNTED.replace("259:1", "259:9"))
-    machine.check_untouched(*words, code=1, says="nvme1n1: nvme1n1 is mounted")
+    machine.check_untouched(*BOTH, code=1, says="nvme1n1: nvme1n1 is mounted")
     machine.put("proc/self/mountinfo")
-    text = machine.run(*words).text()
+    text = machine.run(*BOTH).text()
     for name in "nvme0n1", "nvme1n1":
         assert f"plan: {machine.path(f'dev/{name}')} " in text
-        assert f"wrote ./plugbench-{name}.json" in text
+        assert text.count(f"wrote ./plugbench-{name}.json") == 1
+    assert "at most 15 s, then it ends" in text
+
+
+def test_one_disk_fails(machine):
+    """The next one has its turn."""
+    machine.disk("nvme1n1", files=SECOND)
+    machine.put("fio.fail")
+    done = machine.run(*BOTH)
+    assert done.code == 1
+    for name in "nvme0n1", "nvme1n1":
+        assert f"plugbench: {name}: fio failed" in done.err
 
 @pytest.mark.parametrize("budget, repeat, fits", [
     (None, 5, (5, 5)), (9999, 5, (5, 5)), (300, 5, (3, 5)), (250, 5, (3, 3)),

@@ -172,7 +172,8 @@ def test_measured_differently(capsys):
     # a disk that has another name after a boot
     results.say_settings(*({"legs": [name], "host": {f"{name} iommu": mode}}
                            for name, mode in (("a", "lazy"), ("b", "strict"))))
-    assert "differently: iommu lazy, then strict" in capsys.readouterr().out
+    assert "differently: the disk's iommu lazy, then strict" in \
+        capsys.readouterr().out
 
 
 @pytest.mark.parametrize("start", ["fio --unified_rw_reporting=1 ", ""])

@@ -66,6 +66,7 @@ class Traced:
         host.borrow("cat", "cp", "df", "find", "grep", "mktemp", "rm", "sh",
                     "sleep")
         host.program("perf", PERF)
+        host.program("getconf", "#!/bin/sh\necho 2")
         host.program("id", "#!/bin/sh\necho 0")
         host.put("sys/kernel/tracing/events/block/block_unplug/format")
         host.put("sys/kernel/tracing/kprobe_events")
@@ -222,24 +223,38 @@ def test_kernel_without_batches_of_tags(traced):
 
 
 def test_space_is_bounded(traced):
-    """case36: two files of a quarter of what is free, and the one that perf
-    writes; the output says if there was more."""
-    for free, size in ((10 ** 7, "262144K"), (40000, "10000K")):
-        traced.host.program("df", f"#!/bin/sh\necho Head\necho / 1 2 {free} 3")
-        assert "The last events only" not in traced.run("1").out
-        assert f"--switch-output={size} --switch-max-files=2 " in \
+    """Two files of a quarter of what is free, less what CPUs have in hand, and
+    the one that perf writes; the output says if there was more."""
+    for free, size in ((10 ** 7, 262144), (200000, 41808), (90000, 0), ("", 0)):
+        traced.host.program("df", "#!/bin/sh\necho Head\n"
+                            f"echo //a share 1 2 {free} 3% /t")
+        done = traced.run("1")
+        if not size:
+            assert "too little space in" in done.fails(1)
+            continue
+        assert "The last events only" not in done.out
+        assert f"--switch-output={size}K --switch-max-files=2 " in \
             traced.host.get("recorded")
+    traced.host.remove("bin/df")
+    traced.host.borrow("df")
     traced.host.put("log", 3 * DUMP)
     assert "The last events only" in traced.run("1").out
-    assert not json.loads(traced.run("--json", "1").out)["complete"]
+    found = json.loads(traced.run("--json", "1").out)
+    assert (found["complete"], found["gain"]) == (False, "unknown")
     assert not list(traced.host.root.glob("tmp*"))
 
 
 @pytest.mark.parametrize("perf, says", [
-    ("#!/bin/sh\necho --switch-output", "this perf is too old: 5.1 or later is "
-     "needed"),
+    ("#!/bin/sh\necho --output --switch-output", "this perf is too old: 5.1 or "
+     "later is needed"),
+    ("#!/bin/sh\necho no perf for this kernel; exit 2",
+     "perf does not work: no perf for this kernel"),
+    # it has failed after the first file
+    (PERF.replace("cp ", "echo full >&2; echo >\"$2\"; cp "),
+     f"perf record failed: {DUMP}\nfull"),
     (PERF.replace("cat \"$PLUGTOOLS_ROOT/events\"", "echo incompatible >&2; "
-                  "exit 1"), "perf script failed: incompatible")])
+                  "exit 1"), "perf script failed: incompatible")],
+    ids=["old", "none", "record", "script"])
 def test_perf_that_cannot(traced, perf, says):
     traced.host.program("perf", perf)
     assert traced.run("1").fails(1) == f"plugtrace-perf: {says}\n"

@@ -113,24 +113,34 @@ def used(line, path, files, is_boxed):
     return line
 
 
-def sections_of(path, is_boxed):
-    """([(section, lines)], files, dropped options) of a job file; what is not
-    used is left out, as it may name variables that are not set."""
-    found, files, dropped = [], [path], set()
+def sections_of(path):
+    """[(section, lines)] of a job file."""
+    found = []
     for number, line in lines_of(path):
         if line.startswith("["):
             name = line[1:].partition("]")[0]
             check_name(name, f"{path}, line {number}")
             found.append((name, []))
-            continue
-        if not found:
+        elif found:
+            found[-1][1].append(line)
+        else:
             raise problem(f"{path}, line {number}: '{line}' comes before any "
                           "[section]")
-        option = line.partition("=")[0].strip().lower()
-        if OURS.fullmatch(option):
-            dropped.add(option)
-        else:
-            found[-1][1].append(used(line, path, files, is_boxed))
+    return found
+
+
+def taken(sections, path, is_boxed):
+    """([(section, lines)], files, dropped options); what is not used is left
+    out, as it may name variables that are not set."""
+    found, files, dropped = [], [path], set()
+    for name, lines in sections:
+        found.append((name, []))
+        for line in lines:
+            option = line.partition("=")[0].strip().lower()
+            if OURS.fullmatch(option):
+                dropped.add(option)
+            else:
+                found[-1][1].append(used(line, path, files, is_boxed))
     return found, files, dropped
 
 
@@ -269,12 +279,13 @@ def chosen(sections, wanted, path):
     if wanted is None:
         yield None, sections
         return
-    names = [name for name, _ in sections if not is_global(name)]
+    all_names = [name.strip() for name, _ in sections]
+    names = [name for name in all_names if not is_global(name)]
     for name in dict.fromkeys(map(str.strip, wanted.split(","))):
         if names.count(name) != 1:
             raise problem(f"--section: {names.count(name)} jobs of {path} are "
                           f"[{name}]; accepted: {', '.join(names)}")
-        end = [one for one, _ in sections].index(name)
+        end = all_names.index(name)
         yield name, [one for one in sections[:end]
                      if is_global(one[0])] + [sections[end]]
 
@@ -282,15 +293,15 @@ def chosen(sections, wanted, path):
 def read_jobfile(path, writes, wanted=None):
     """{name: workload} of a job file: one, or one for each section wanted."""
     is_boxed = sandbox.works()
-    found, files, dropped = sections_of(path, is_boxed)
     base = re.sub(r"\.fio$", "", re.sub(r"[^\w.+-]", "_",
                                         os.path.basename(path))) or "job"
     return {base if name is None else f"{base}:{name}": workload(
-        sections, path, writes, files, dropped, is_boxed)
-            for name, sections in chosen(found, wanted, path)}
+        sections, path, writes, is_boxed)
+            for name, sections in chosen(sections_of(path), wanted, path)}
 
 
-def workload(sections, path, writes, files, dropped, is_boxed):
+def workload(sections, path, writes, is_boxed):
+    sections, files, dropped = taken(sections, path, is_boxed)
     jobs = jobs_of(sections, path, is_boxed)
     if not jobs:
         raise problem(f"{path} has no job, as [random] and rw=randread")
@@ -300,8 +311,7 @@ def workload(sections, path, writes, files, dropped, is_boxed):
     for name, options in jobs:
         for option, value in options:
             check_option(option, value, writes, known, f"{path}, [{name}]")
-        dropped = dropped | {option for option, _ in options
-                             if is_dropped(option)}
+        dropped |= {option for option, _ in options if is_dropped(option)}
     check_order(jobs, path)
     parts = [part_of(*job) for job in jobs]
     kinds = {kind_of(dict(options).get("rw")) for _, options in jobs}

@@ -136,7 +136,7 @@ def fit(args, cells, counting):
     """(rounds, seconds of a run) within the budget, near what was asked."""
     if not args.budget:
         return args.repeat, args.runtime
-    for runtime in range(args.runtime, 0, -1):
+    for runtime in range(min(args.runtime, args.budget), 0, -1):
         took = cells * run_seconds(runtime, counting)
         rounds = min(int(args.budget / took), args.repeat)
         if rounds >= min(args.repeat, ROUNDS_WANTED):

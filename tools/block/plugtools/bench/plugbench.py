@@ -86,7 +86,7 @@ def confirm_write(plan):
 
 FROM_1 = matching("0*[1-9][0-9]{0,5}", "a whole number from 1 to 999999")
 CPU = matching("[0-9]{1,6}", "the number of a CPU, as 2")
-TIME = matching("[1-9][0-9]{0,5}[smh]?",
+TIME = matching("0*[1-9][0-9]{0,5}[smh]?",
                 "seconds, or a number with s, m or h, as 5m", seconds)
 SHARE = matching(r"0\.(?!0+$)[0-9]{1,6}|1(\.0{1,6})?",
                  "a ratio above 0 and up to 1, as 0.97", float)
@@ -99,7 +99,8 @@ JOBFILE = matching(".+", "the name of a file, or - for the standard input",
 def add_limits(add):
     add("--iops", metavar="N", type=FROM_1, help="at most N I/Os per second")
     add("--budget", metavar="TIME", type=TIME, help="at most that long, "
-        "as 90s, 5m or 1h: fewer and shorter runs")
+        "as 90s, 5m or 1h: fewer and shorter runs; of several disks each has "
+        "its share")
     add("--force", action="store_true", help="measure although the disk is "
         "mounted or in use; it is still only read")
     add("--write", action="store_true", help="also run what DESTROYS the "
@@ -182,15 +183,16 @@ def mode_of(args, parser):
              "give either --jobfile or --workloads"),
             (args.section is not None and not args.jobfile,
              "--section needs --jobfile"),
-            (len(args.devices) > 1 and (args.json or args.html or args.compare),
-             "--json, --html and --compare are for one disk; of several, each "
-             "has its own plugbench-DISK.json")):
+            (len(args.devices) > 1 and (args.json or args.html or args.compare
+                                        or args.write),
+             "--json, --html, --compare and --write are for one disk; of "
+             "several, each has its own plugbench-DISK.json")):
         if wrong:
             parser.error(text)
     alone = [name for name in ("restore", "show") if getattr(args, name)]
     if len(alone) + bool(args.devices) != 1:
         parser.error("give /dev/DISK, or, by themselves, --restore, or --show")
-    if args.compare and args.devices[0].endswith(".json"):
+    if args.compare and args.devices and args.devices[0].endswith(".json"):
         alone = ["files"]
     known = HEEDED[alone[0]] if alone else vars(args)
     for name, value in vars(args).items():
@@ -203,7 +205,7 @@ def mode_of(args, parser):
 
 def arguments(words):
     parser = make_parser()
-    args = parser.parse_args(words)
+    args = parser.parse_intermixed_args(words)
     args.mode = mode_of(args, parser)
     args.words = list(words)
     return args
@@ -228,15 +230,30 @@ def work(args):
         return results.compare(args.compare, args.devices[0], args.fail_below,
                                args.json)
     args.loads = choose_workloads(args)     # once: it may come from a pipe
+    disks = list({disk.name: disk
+                  for disk in map(find_disk, args.devices)}.values())
     if args.budget:
-        args.budget = args.budget // len(args.devices) or 1
-    disks = list(map(find_disk, args.devices))
+        args.budget = args.budget // len(disks) or 1
     for disk in disks:          # refused before anything is changed
         require_queue(disk)
-        plan = make_plan(args, disk, False)
+        plan = make_plan(args, disk, can_count(disk))
         if len(disks) > 1 and not args.showcmd:
             refuse(run_checks(plan, args), f"{disk.name}: ")
-    return next(filter(None, (work_on(disk, args) for disk in disks)), 0)
+    return work_on(disks[0], args) if len(disks) == 1 else in_turn(disks, args)
+
+
+def in_turn(disks, args):
+    """The first exit status that is not 0.  A disk that fails does not stop
+    the next one, but a signal does."""
+    status = 0
+    for disk in disks:
+        code, why = outcome(work_on, disk, args)
+        if why:
+            say(f"plugbench: {disk.name}: {why}", sys.stderr)
+        status = status or code
+        if code == 130:
+            break
+    return status
 
 
 def work_on(disk, args):

@@ -47,10 +47,16 @@ def across(old, new):
     kernels = {one["kernel"] for one in new}
     if kernels & {one["kernel"] for one in old} or len(kernels) != 1:
         return old, new
-    new = new + [one for one in old if one["policy"] == "nomerges2"]
-    policies = sorted({(one["kernel"], one["policy"]) for one in new})
-    return [dict(one, kernel=kernel, policy=policy) for one in old
-            if one["policy"] == "always" for kernel, policy in policies], new
+    loads = groups(new, "profile", "workload")
+    new = new + [one for one in old if one["policy"] == "nomerges2"
+                 and (one["profile"], one["workload"]) in loads]
+    kinds = {key: sorted({(one["kernel"], one["policy"]) for one in some})
+             for key, some in groups(new, "profile", "workload").items()}
+    return [dict(one, kernel=kernel, policy=policy)
+            for one in old if one["policy"] == "always"
+            for kernel, policy in kinds.get(
+                (one["profile"], one["workload"]),
+                [(one["kernel"], one["policy"])])], new
 
 
 def compare(old, new, noise=NOISE):
@@ -68,7 +74,8 @@ def compare(old, new, noise=NOISE):
              for key in common for metric in COMPARED]
     found = [one for one in found if one]
     known = [one for one in found if "ratio" in one]
-    correct(known)
+    for some in groups(known, "kernel").values():
+        correct(some)           # what each kernel is asked is for itself
     for one in known:
         one["word"] = word_of(one, noise)
     return found

@@ -253,18 +253,22 @@ def without_zero(found):
 
 
 def host_of(meta):
-    """The facts of the host; those of an only disk without its name, as that
-    may be another after a boot."""
+    """The facts of the host; those of an only disk as "the disk's", as its
+    name may be another after a boot."""
     legs = meta.get("legs") or []
-    name = f"{legs[0]} " if len(legs) == 1 else ""
-    return {fact.removeprefix(name): text
+    return {re.sub(rf"^{re.escape(legs[0])} ", "the disk's ", fact)
+            if len(legs) == 1 else fact: text
             for fact, text in (meta.get("host") or {}).items()}
 
 
 def say_settings(had, has):
-    hosts = list(map(host_of, (had, has)))
-    had, has = ({**host, **meta} for host, meta in zip(hosts, (had, has)))
-    for name in SETTINGS + sorted(hosts[0]):
+    say_differences(SETTINGS, had, has)
+    hosts = host_of(had), host_of(has)
+    say_differences(sorted(hosts[0]), *hosts)
+
+
+def say_differences(names, had, has):
+    for name in names:
         if name in had and name in has and had[name] != has[name]:
             before, then = (" and ".join(map(str, value)) if isinstance(
                 value, list) else value for value in (had[name], has[name]))
