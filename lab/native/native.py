@@ -46,8 +46,9 @@ polled, completed in batches; "sleeping": every second I/O is waited for, but by
 all sequential, "by": so many, then as many of the other kind; "small": 64 tags;
 "full": 64 of 1023 tags are free. "uring" is plug_load, to which a system call
 takes 10 us and more here and far less on bare metal.
-On two CPUs: "remote": the other CPU polls for all completions; "both": each
-submits, as with "onequeue" to the same hardware queue, "twoqueues" to its own.
+On two CPUs: "remote": the other CPU polls for all completions, which end in a
+batch or "singly"; "both": each submits, as with "onequeue" to the same hardware
+queue, "twoqueues" to its own.
 User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 
 BASE, SERIES = "unpatched", "patched"

@@ -132,6 +132,9 @@ TABLES = [{
     "noiostats-s32": plug(32, disks="noiostats"),
     "partition-s32": plug(32, disks="part1"),
 }, {
+    "seq4k-s2": plug(2, follow=2, merged=1 / 2),
+    "seq4k-s4": plug(4, follow=2, merged=3 / 4),
+    "seq4k-s8": plug(8, follow=2, merged=7 / 8),
     "threedev-s32": plug(32, disks="a b c"),
     "fourdev-s32": plug(32, disks="a b c d"),
 }, {
@@ -156,5 +159,9 @@ TABLES = [{
     "softirq-s32": plug(32, tasks=1, disks="softirq"),
     "softirq-both-s32": plug(32, disks="softirq", **BOTH),
     "timer-both-s32": plug(32, disks="timer", **BOTH),
+}, {
+    "kyber-write4k-s32": plug(32, disks="kyber", write=1),
+    # as of a disk whose completions are no batch
+    "remote-s32-singly": plug(32, **{**REMOTE, "poll": 2}),
 }]
 LOADS = {name: load for table in TABLES for name, load in table.items()}

@@ -49,7 +49,7 @@ struct shape {
 	unsigned int kb;	/* of a bio */
 	unsigned int write;
 	unsigned int cold;	/* throw so many KB out of caches, and code */
-	unsigned int poll;	/* for the completions */
+	unsigned int poll;	/* for the completions; 2: that end singly */
 	unsigned int sleep;	/* until they are done, after so many bios */
 	unsigned int full;	/* hold all tags but each so many-th */
 	unsigned int tasks;	/* so many, each on its own CPU; or 0 */
@@ -236,7 +236,7 @@ static void poll_until(struct set *set, unsigned int done)
 	}
 }
 
-static void poll_all(struct request_queue *queue)
+static void poll_all(struct request_queue *queue, bool singly)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
@@ -246,7 +246,7 @@ static void poll_all(struct request_queue *queue)
 
 		if (hctx->type != HCTX_TYPE_POLL)
 			continue;
-		queue->mq_ops->poll(hctx, &iob);
+		queue->mq_ops->poll(hctx, singly ? NULL : &iob);
 		if (iob.complete)
 			iob.complete(&iob);
 	}
@@ -264,7 +264,7 @@ static void complete_for(const struct load *load)
 	while (!READ_ONCE(stop)) {
 		ios = READ_ONCE(load->ios);
 		if (ios != seen)
-			poll_all(queue);
+			poll_all(queue, load->shape.poll > 1);
 		else
 			cpu_relax();
 		seen = ios;
