@@ -166,7 +166,8 @@ def device_lines(found):
 PARTS = {
     "records": ("COUNTS on an emulated NVMe disk, 32 reads of 4K in a plug: commands a\n"
                 "   doorbell by driver and device, tags taken. All data read "
-                "back right.", count_lines),
+                "back right.\n   Each run counts the same; ARCH=arm64 counts "
+                "on that processor.", count_lines),
     "time": ("TIME, measured here and now: change of IOPS against the unpatched "
              "kernel,\n   the CPU being the limit, without system calls. "
              "nomerges=2 is unpatched, too.", time_lines),
