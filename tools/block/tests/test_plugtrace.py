@@ -66,7 +66,6 @@ class Traced:
         host.borrow("cat", "cp", "df", "find", "grep", "mktemp", "rm", "sh",
                     "sleep")
         host.program("perf", PERF)
-        host.program("getconf", "#!/bin/sh\necho 2")
         host.program("id", "#!/bin/sh\necho 0")
         host.put("sys/kernel/tracing/events/block/block_unplug/format")
         host.put("sys/kernel/tracing/kprobe_events")
@@ -206,6 +205,27 @@ def test_tags_and_doorbells(traced):
                 "plugtrace9:single_end: (0 <- 0)")),
             "plugtrace9:commit: (0)")))
     assert json.loads(done.out).items() >= found.items()
+
+
+def test_kernel_that_does_not_tell_of_flushes(traced):
+    """Linux 6.1: block_unplug only of what is not given to the driver at once;
+    what is issued without a plug is no flush."""
+    def plug(number):
+        return [" 77 [001] plugtrace9:flush: (0)", *(GETRQ.strip("\n").replace(
+            "getrq", "rq_issue").format(8 * number),) * 16,
+                " 77 [001] plugtrace9:flush_end: (0 <- 0)"]
+
+    bare = GETRQ.replace("getrq", "rq_issue").format(3)
+    events = bare + "".join("".join(random(1, 16).splitlines(True)[:-1]) +
+                            "\n".join(plug(number)) + "\n"
+                            for number in range(100))
+    found = json.loads(traced.run("--json", "1", events=events).out)
+    assert (found["flushes"], found["requests"], found["gain"]) == (
+        100, 1600, "likely")
+    told = events.replace(" 77 [001] plugtrace9:flush_end", UNPLUG.format(
+        16) + " 77 [001] plugtrace9:flush_end")
+    found = json.loads(traced.run("--json", "1", events=told).out)
+    assert (found["flushes"], found["requests"]) == (100, 1600)
 
 
 def test_kernel_without_batches_of_tags(traced):
