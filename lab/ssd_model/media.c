@@ -15,7 +15,6 @@
 #include "media.h"
 
 /* Percentiles in units of 10^-7 % */
-#define SSDM_DECIMALS	7
 #define SSDM_PERCENT	10000000U
 #define SSDM_ONE	(100ULL * SSDM_PERCENT)
 

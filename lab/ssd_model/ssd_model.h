@@ -27,14 +27,6 @@
 /* --- Linux 6.12 ---------------------------------------------------------- */
 
 #ifdef SSD_MODEL_LINUX_6_12
-#include <linux/module.h>
-
-/* namespaces are names there, not strings */
-#undef EXPORT_SYMBOL_NS_GPL
-#define EXPORT_SYMBOL_NS_GPL(sym, ns)	__EXPORT_SYMBOL(sym, "GPL", ns)
-#undef MODULE_IMPORT_NS
-#define MODULE_IMPORT_NS(ns)		MODULE_INFO(import_ns, ns)
-
 static inline void
 hrtimer_setup(struct hrtimer *timer,
 	      enum hrtimer_restart (*function)(struct hrtimer *),
