@@ -11,7 +11,6 @@ import functools
 import glob
 import os
 import re
-import sys
 from pathlib import Path
 
 from lab.qemu import guest
@@ -103,4 +102,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
