@@ -12,10 +12,9 @@ import os
 import shutil
 from pathlib import Path
 
-from scripts import common
-from lab.qemu import guest
-from scripts import kernel
 from lab.bench import lab
+from lab.qemu import guest
+from scripts import common, kernel
 from scripts.checks import tap
 from scripts.series.blktests_mails import commit_all, export, load
 from scripts.series.env import BUILD, remove, step

@@ -27,8 +27,7 @@ import time
 from pathlib import Path
 
 from scripts.checks import c_style, tap, touches
-from scripts import common
-from scripts import kernel
+from scripts import common, kernel
 from scripts.series import env
 from scripts.series.files import parse_series
 from scripts.kbuild.configs import CONFIGS, Config, DIRECTORIES, EACH, ENDS, LAST, Series

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What guests have said, as the records of a result file."""
-from lab.bench import cells as c
-from lab.bench import foreign, profiles
+from lab.bench import cells as c, foreign, profiles
 
 # What remains is the tick, and interrupts that hit another task.
 BUSY = 0.97

@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import threading
 
-from lab.bench import cell_records, foreign, profiles
-from lab.bench import cells as c
+from lab.bench import cell_records, cells as c, foreign, profiles
 from lab.qemu import guest
 from scripts import ROOT, common, kernel
 

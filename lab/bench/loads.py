@@ -4,8 +4,7 @@
 As a program: a few of its cells, with what must be true of them, as TAP."""
 import sys
 
-from lab.bench import cells as c
-from lab.bench import foreign, lab
+from lab.bench import cells as c, foreign, lab
 from scripts import kernel
 from scripts.checks import tap
 from plugtools.report.records import ReportError, check

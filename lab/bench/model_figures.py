@@ -11,16 +11,14 @@ import hashlib
 import json
 import os
 
-from lab.bench import lab
-from lab.bench import suites
+from lab.bench import lab, suites
 from plugtools.report import verdict
 from plugtools.report.records import ReportError, cell_order, load
 from plugtools.report.summary import groups, summarise
 from scripts.series import env, measured as store
-from scripts.series.env import PATCHES
 from scripts.series.files import write_file
 
-FILE = PATCHES / "models.json"
+FILE = env.PATCHES / "models.json"
 CONTROLLER = "block/blk-plug-adaptive.c"
 
 

@@ -134,12 +134,7 @@ def all_options(path):
     digest = hashlib.sha256(fragments()).hexdigest()
     name = os.path.join(path, f".wanted-{digest[:16]}")
     if not os.path.exists(name):
-        kernel.quiet(make("tinyconfig"), "tinyconfig")
-        kernel.quiet(["sh", os.path.join(TREE,
-                                         "scripts/kconfig/merge_config.sh"),
-                      "-m", "-O", path, os.path.join(path, ".config"),
-                      *FRAGMENTS], "merge_config.sh")
-        shutil.copy(os.path.join(path, ".config"), name)
+        shutil.copy(kernel.merge_config(make, TREE, path, FRAGMENTS), name)
     return name
 
 

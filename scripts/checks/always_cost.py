@@ -13,9 +13,8 @@ import functools
 import math
 import os
 
-from scripts import common
 from lab.qemu import guest
-from scripts import kernel
+from scripts import common, kernel
 from scripts.checks import tap
 
 OUT = os.path.join(kernel.BUILD, "cost")

@@ -2,8 +2,7 @@
 """The report: one self-contained HTML page, which needs no network."""
 from html import escape
 
-from . import chart
-from . import verdict as verdicts
+from . import chart, verdict as verdicts
 from .intervals import METRICS
 from .records import write_file
 from .summary import HEADINGS, groups, stat_of
