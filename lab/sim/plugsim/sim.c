@@ -14,6 +14,8 @@
 
 #include <math.h>
 
+#include <linux/minmax.h>
+
 #include "blk-plug-adaptive.h"
 #include "sim.h"
 
@@ -188,11 +190,9 @@ static u64 exponential(u64 *rng, u64 mean)
 
 /* --- heap of commands --- */
 
-static void due_push(struct task *task, const struct io *io)
+/* Up from the hole i, to where a command belongs. */
+static void due_up(struct io *heap, u32 i, const struct io *io)
 {
-	struct io *heap = task->due;
-	u32 i = task->nr_due++;
-
 	while (i && heap[(i - 1) / 2].ready > io->ready) {
 		heap[i] = heap[(i - 1) / 2];
 		i = (i - 1) / 2;
@@ -203,22 +203,17 @@ static void due_push(struct task *task, const struct io *io)
 /* The hole goes down to a leaf, where the last one most likely belongs. */
 static void due_pop(struct task *task, struct io *io)
 {
-	struct io *heap = task->due, last;
-	u32 nr = --task->nr_due, i = 0, child;
+	struct io *heap = task->due, last = heap[--task->nr_due];
+	u32 nr = task->nr_due, i = 0, child;
 
 	*io = heap[0];
-	last = heap[nr];
 	while ((child = 2 * i + 1) < nr) {
 		child += child + 1 < nr &&
 			 heap[child + 1].ready < heap[child].ready;
 		heap[i] = heap[child];
 		i = child;
 	}
-	while (i && heap[(i - 1) / 2].ready > last.ready) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = last;
+	due_up(heap, i, &last);
 }
 
 /* --- the device --- */
@@ -278,9 +273,8 @@ static u64 device_ready(struct sim *sim, u64 now, u32 ios)
 static u32 bin_of(u64 ns)
 {
 	int shift = ns < BINS ? 0 : 57 - __builtin_clzll(ns);
-	u64 bin = shift * BINS + (ns >> shift);
 
-	return bin < MAX_BIN ? bin : MAX_BIN - 1;
+	return min(shift * BINS + (ns >> shift), MAX_BIN - 1);
 }
 
 static u64 bin_ns(u32 bin)
@@ -367,8 +361,8 @@ static void first_part_begin(struct sim *sim)
 	const struct mark *begin = &sim->marks[UNTIL_50];
 	u64 warm = sim->phase->warm;
 
-	if (sim->stage < WARM && warm > ms[sim->stage] * 1000000)
-		warm = ms[sim->stage] * 1000000;
+	if (sim->stage < WARM)
+		warm = min(warm, ms[sim->stage] * 1000000);
 	sim->stage_done = begin->done + sim->phase->warm_ios;
 	sim->stage_end = begin->now + warm;
 }
@@ -614,11 +608,10 @@ static void count_flush(struct sim *sim, struct task *task)
 static void await(struct sim *sim, struct task *task)
 {
 	const struct load *load = load_of(sim, task);
-	u32 all = task->inflight;
 
 	task->state = REAP;
-	task->want = load->complete < all ? load->complete : all;
-	if (load->arrive || all + task->size <= load->depth)
+	task->want = min(load->complete, task->inflight);
+	if (load->arrive || task->inflight + task->size <= load->depth)
 		task->want = 0;
 }
 
@@ -630,7 +623,7 @@ static void send(struct sim *sim, struct task *task)
 	for (u32 i = 0; i < plug->nr; i++) {
 		io.ios = plug->ios[i];
 		io.ready = device_ready(sim, task->now, io.ios);
-		due_push(task, &io);
+		due_up(task->due, task->nr_due++, &io);
 		task->inflight += io.ios;
 	}
 	count_flush(sim, task);
@@ -647,7 +640,7 @@ static void send(struct sim *sim, struct task *task)
 static void seen(struct task *task, u32 nr)
 {
 	task->inflight -= nr;
-	task->want -= nr < task->want ? nr : task->want;
+	task->want -= min(nr, task->want);
 }
 
 /* When something may have completed; with nothing in flight, never. */
@@ -714,9 +707,7 @@ static bool interrupts(struct sim *sim, struct task *task)
 		}
 		if (task->unseen || !task->nr_due)
 			break;
-		at = task->due[0].ready;
-		if (at < task->irq_end)
-			at = task->irq_end;
+		at = max(task->due[0].ready, task->irq_end);
 		if (at > task->now)
 			break;
 		interrupt(sim, task, at);
@@ -732,8 +723,7 @@ static void reap(struct sim *sim, struct task *task)
 		poll(sim, task);
 	} else if (task->want) {
 		task->asleep = sim->phase->irq_core != POLLED;
-		if (at > task->now)
-			task->now = at;
+		task->now = max(task->now, at);
 	} else {
 		task->now += task->asleep ? sim->phase->wake : 0;
 		task->asleep = false;
@@ -766,10 +756,8 @@ static u64 awake(const struct task *task, const struct load *load, u64 when)
 /* Nothing to submit until then. */
 static void idle(struct sim *sim, struct task *task, u64 until)
 {
-	u64 at = next_completion(task);
+	u64 at = min(next_completion(task), until);
 
-	if (until < at)
-		at = until;
 	if (at > task->now) {
 		task->asleep = sim->phase->irq_core != POLLED;
 		task->now = at;
@@ -799,7 +787,7 @@ static void next(struct sim *sim, struct task *task)
 {
 	const struct load *load = load_of(sim, task);
 	/* With a phase, the depth may have become less. */
-	u32 size = task->size < load->depth ? task->size : load->depth;
+	u32 size = min(task->size, load->depth);
 	u64 at;
 
 	steal(sim, task);
@@ -816,9 +804,7 @@ static void next(struct sim *sim, struct task *task)
 		await(sim, task);
 		return;
 	}
-	if (size > load->depth - task->inflight)
-		size = load->depth - task->inflight;
-	submit(sim, task, size, task->now);
+	submit(sim, task, min(size, load->depth - task->inflight), task->now);
 }
 
 static void step(struct sim *sim, struct task *task)
@@ -863,8 +849,7 @@ static u64 max_depth(const struct config *config)
 
 	for (u32 i = 0; i < config->nr_phases; i++)
 		for (u32 k = 0; k < config->phases[i].nr_loads; k++)
-			if (config->phases[i].loads[k].depth > depth)
-				depth = config->phases[i].loads[k].depth;
+			depth = max(depth, config->phases[i].loads[k].depth);
 	return depth;
 }
 

@@ -10,6 +10,7 @@
 
 #undef min
 #undef max
+#undef clamp
 #define min(x, y) ({				\
 	typeof(x) _min1 = (x);			\
 	typeof(y) _min2 = (y);			\
