@@ -111,8 +111,7 @@ stat()
 counters()
 {
 	cat $STATS/model*/stats | awk '
-		/^(doorbells|commands|interrupts) / ||
-		/^(polls|poll_hits) / {
+		/^(doorbells|commands|interrupts|polls|poll_hits) / {
 			n[$1] += $2
 		}
 		END { for (name in n) printf " dev_%s=%d", name, n[name] }'

@@ -29,9 +29,7 @@
 # One write each, since several jobs talk at once.
 tell()
 {
-	if [ -n "${VERDICT-}" ]; then
-		printf '%s\n' "$*" >"$VERDICT"
-	fi
+	[ -z "${VERDICT-}" ] || printf '%s\n' "$*" >"$VERDICT"
 	# The console's copy says when, beside the kernel's messages.
 	printf '%s\n' "$*"
 }
@@ -65,10 +63,8 @@ skip()
 # Ends this kind: 1 if something was found, else 0.
 over()
 {
-	if [ -e "$TMP/found" ]; then
-		exit 1
-	fi
-	exit 0
+	[ ! -e "$TMP/found" ]
+	exit
 }
 
 # labels FILE FUNCTION: what its table has, a case statement whose labels stand
