@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What guests have said, as the records of a result file."""
+import functools
+
+from plugtools.core import system
 from lab.bench import cells as c, foreign, profiles
 
 # What remains is the tick, and interrupts that hit another task.
 BUSY = 0.97
-
-
-def per(count, of, digits=5):
-    """A ratio, or None where there is nothing to divide, or to divide by."""
-    if count is None or not of:
-        return None
-    return round(count / of, digits)
+per = functools.partial(system.per, digits=5)
 
 
 def of_load(cell, profile, number):

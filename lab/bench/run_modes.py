@@ -12,9 +12,9 @@ must agree."""
 import os
 
 from lab.bench import lab
-from lab.bench.cell_records import per
 from lab.bench.cells import MODES
 from lab.qemu import guest
+from plugtools.core.system import per
 from scripts import common, kernel
 
 OUT = os.path.join(kernel.BUILD, "run")

@@ -13,16 +13,13 @@ lab/bench/documents.py."""
 import argparse
 import dataclasses
 
-from lab.bench import documents, lab
+from lab.bench import cells, documents, lab
 from lab.native import native, native_build, native_loads, native_rounds
 from scripts import common
 from scripts.series import measured as store
 
 # What the whole series is compared in: the first with the others.
-CHOICES = [("unpatched", "always"), ("unpatched", "nomerges2"),
-           *(("patched", mode) for mode in native.MODES)]
-# And, in the same kernel, what the modes do to the default one.
-MODES = [("patched", mode) for mode in native.MODES]
+CHOICES = [cells.ALWAYS, ("unpatched", "nomerges2"), *cells.OURS]
 KEPT = ("ratio", "ci_low", "ci_high", "ns_per_io", "quiet")
 
 
@@ -53,7 +50,8 @@ def measure_chosen(chosen, wanted, rounds):
     if store.WHOLE in chosen:
         loads = native.loads()
         store.save(store.WHOLE, {"cpu": native.cpu_name(), "rows": measure(CHOICES, loads, rounds),
-                                 "modes": measure(MODES, loads, rounds)})
+                                 # in the same kernel, what they do to the default one
+                                 "modes": measure(cells.OURS, loads, rounds)})
 
 
 def asked_mails(git):

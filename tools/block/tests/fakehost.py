@@ -258,6 +258,10 @@ class Host:
         os.close(left.file)
         return left
 
+    def journals(self):
+        return [path.name for path in
+                self.path("run/plug-policy").glob("*.journal")]
+
     def head(self, first="always", second="always"):
         self.bio_disk("nvme0n1", files={"wwid": "eui.1"})
         for name, mode in (("nvme0c0n1", first), ("nvme0c1n1", second)):

@@ -155,15 +155,10 @@ def kill(machine, guard=True):
     return fio, text
 
 
-def journals(machine):
-    return [path.name for path in
-            machine.path("run/plug-policy").glob("*.journal")]
-
-
 def test_guard(machine):
     fio, text = kill(machine)
     machine.check_gone(*fio)
-    wait_until(lambda: not journals(machine))
+    wait_until(lambda: not machine.journals())
     machine.check_restored()
     assert "was killed; putting back what it left" in text
 
@@ -174,7 +169,7 @@ def left(machine):
     fio, _ = kill(machine, guard=False)
     assert start_time(fio[0])
     assert machine.get(QUEUE + "scheduler") == "none"
-    assert journals(machine) == ["nvme0n1.journal"]
+    assert machine.journals() == ["nvme0n1.journal"]
     return fio
 
 

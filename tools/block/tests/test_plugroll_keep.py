@@ -62,11 +62,13 @@ class Kept:
                 if Disk(name).has_knob()}
 
 
+AS_BEFORE = {"nvme0n1": "never", "nvme1n1": "always", "nvme2n1": "always"}
+
+
 @pytest.fixture
 def kept(host, roll):
-    for name, mode in (("nvme0n1", "never"), ("nvme1n1", "always"),
-                       ("nvme2n1", "always")):
-        host.disk(name, mode)
+    for disk in AS_BEFORE.items():
+        host.disk(*disk)
     return Kept(host, roll)
 
 
@@ -76,9 +78,6 @@ def headed(host, roll):
     for name in "nvme1n1", "nvme2n1":
         host.disk(name)
     return Kept(host, roll)
-
-
-AS_BEFORE = {"nvme0n1": "never", "nvme1n1": "always", "nvme2n1": "always"}
 
 
 # --- keep --------------------------------------------------------------------

@@ -55,10 +55,6 @@ class Tries:
     def mode(self, name="nvme0n1"):
         return self.host.mode(name)
 
-    def left(self):
-        return [path.name for path in
-                self.host.path("run/plug-policy").glob("*.journal")]
-
 
 @pytest.fixture
 def tries(host, roll, monkeypatch):
@@ -133,7 +129,7 @@ def test_not_in_force(host, tries, mode):
     done.fails(1, "never cannot be tried on nvme0n1, where always is in force: "
                "it has an I/O scheduler")
     assert (done.out, tries.mode()) == ("", mode)
-    assert not tries.left() and not host.get(RULES, "")
+    assert not host.journals() and not host.get(RULES, "")
 
 
 def test_locked(host, tries):
@@ -157,7 +153,7 @@ def test_trips(host, tries, logged):
                      "limit is -5%; the mode before is back", out)
     assert tries.mode() == "seq-small"
     assert "never on nvme0n1: the guard tripped" in logged[-1]
-    assert not tries.left() and not os.listdir(host.path("etc"))
+    assert not host.journals() and not os.listdir(host.path("etc"))
 
 
 @pytest.mark.parametrize("speed, require, want", [
@@ -303,7 +299,7 @@ def test_one_of_two_goes(host, tries, monkeypatch):
     assert (list(found["disks"]), found["gone"], found["status"],
             tries.mode()) == (["nvme0n1"], ["nvme1n1"], "held", "never")
     assert "is back" not in found["why"]
-    assert not tries.left()
+    assert not host.journals()
 
 
 # --- somebody, or something, else --------------------------------------------
@@ -476,18 +472,19 @@ def test_killed(host, tries, monkeypatch, slept):
         patch.setattr(os, "dup2", mock.Mock())
         patch.setattr(trial, "remove_instance", removed)
         trial.killed(left.path, 77)
-    assert (tries.mode(), tries.left(), slept.call_count) == ("always", [], 4)
+    assert (tries.mode(), host.journals(), slept.call_count) == (
+        "always", [], 4)
     removed.assert_called_once_with(77)
 
 
 @pytest.mark.parametrize("seconds, mode, told", [
     (10, "always", "plug_policy is always again"),
     (3, "never", "is not put back (Device or resource busy); it was: always")])
-def test_busy_disk(tries, monkeypatch, slept, seconds, mode, told):
+def test_busy_disk(host, tries, monkeypatch, slept, seconds, mode, told):
     """So it is at the end of a try, but not for ever."""
     monkeypatch.setattr(trial, "AGAIN_SECONDS", seconds)
     tries.text({"nvme0n1": {}}).fails(1, told)
-    assert (tries.mode(), bool(tries.left())) == (mode, mode == "never")
+    assert (tries.mode(), bool(host.journals())) == (mode, mode == "never")
 
 
 def test_nohup(host, monkeypatch):

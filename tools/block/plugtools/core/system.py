@@ -226,11 +226,11 @@ def names_in(text):
     return text.replace("[", "").replace("]", "").split()
 
 
-def per(count, of):
+def per(count, of, digits=6):
     """A ratio, or None where there is nothing to divide, or a counter went
     back."""
-    return None if count is None or count < 0 or not of else round(count / of,
-                                                                   6)
+    return None if count is None or count < 0 or not of else round(
+        count / of, digits)
 
 
 def duration(seconds):
