@@ -21,11 +21,6 @@
 # max_us, mean_us	how long a request was held
 # first_us	how long the first one was
 
-function key(pid, sector)
-{
-	return pid " " sector
-}
-
 function bad(why)
 {
 	# a checker that reports all is not read
@@ -35,7 +30,7 @@ function bad(why)
 
 function hold(pid, sector, start,    k)
 {
-	k = key(pid, sector)
+	k = pid " " sector
 	begun[k, ++newest[k]] = start
 	nr[pid]++
 }
@@ -43,7 +38,7 @@ function hold(pid, sector, start,    k)
 # Did pid hold a request at this sector? Sets Start to since when.
 function release(pid, sector,    k)
 {
-	k = key(pid, sector)
+	k = pid " " sector
 	if (oldest[k] == newest[k])
 		return 0
 	Start = begun[k, ++oldest[k]]
@@ -136,8 +131,7 @@ match($0, /-[0-9]+ +\[[0-9]+\] /) {
 	rest = substr($0, RSTART + RLENGTH)
 	pid = substr($0, RSTART + 1)
 	sub(/ .*/, "", pid)
-	if (!match(rest, /[0-9]+\.[0-9]+: [a-z_]+: /) &&
-	    !match(rest, /[0-9]+\.[0-9]+: sys_exit: /))
+	if (!match(rest, /[0-9]+\.[0-9]+: [a-z_]+: /))
 		next
 	text = substr(rest, RSTART + RLENGTH)
 	split(substr(rest, RSTART, RLENGTH), words, ": ")

@@ -293,11 +293,10 @@ def test_order(first, second, good):
     assert jobfile.part_of("a", first).words == ["--name=a"]
 
 
-def test_sections(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("read")
+def test_sections():
     """Each by itself, with what is [global] before it; nothing of others is
     read."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sandbox, "works", lambda: False)
     pathlib.Path("x.fio").write_text(
         "[global]\nbs=8k\n[a]\nrw=read\n[b]\nstonewall\nrw=randread\n"
         "[global]\nbs=16k\n[c]\nstonewall\nrw=${NOT_SET}\nexec_prerun=/bin/x\n"
