@@ -23,6 +23,8 @@ from plugtools.roll import meter
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 MODES = ("always", "never", "seq-small", "adaptive")
 DEBUGFS = "sys/kernel/debug/"
+KNOB = "sys/block/nvme0n1/queue/plug_policy"
+RULES = "etc/udev/rules.d/65-plugroll.rules"
 MULTIPATH = [("dm-{}", ("sd{}x0", "sd{}x1")),    # of many()
              ("nvme{}n1", ("nvme{}c0n1", "nvme{}c1n1"))]
 SPEED = 20000                   # I/Os per second of a Load on "always"

@@ -9,11 +9,10 @@ from unittest import mock
 
 import pytest
 
-from fakehost import offer, wait_until
+from fakehost import KNOB, offer, wait_until
 from plugtools.bench import children
 from plugtools.core import journal, system
 
-KNOB = "sys/block/nvme0n1/queue/plug_policy"
 FILE = "run/plug-policy/nvme0n1.journal"
 
 

@@ -8,14 +8,13 @@ from unittest import mock
 
 import pytest
 
-from fakehost import busy
+from fakehost import RULES, busy
 from plugtools.core import disks, system
 from plugtools.core.disks import Disk
 from plugtools.core.journal import Held
 from plugtools.core.system import Interrupted
 from plugtools.roll import disklist, keep, rules
 
-RULES = "etc/udev/rules.d/65-plugroll.rules"
 # of all NVMe disks and one that is named, whose rule comes later and so wins
 TEXT = """
 # keep never name=nvme*

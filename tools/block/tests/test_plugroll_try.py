@@ -15,12 +15,10 @@ from unittest import mock
 
 import pytest
 
-from fakehost import TOOLS, Load, finish, offer, wait_until
+from fakehost import KNOB, RULES, TOOLS, Load, finish, offer, wait_until
 from plugtools.core import journal
 from plugtools.roll import disklist, guard, meter, plugroll, trial
 
-KNOB = "sys/block/nvme0n1/queue/plug_policy"
-RULES = "etc/udev/rules.d/65-plugroll.rules"
 END = meter.Meter.end
 GOOD, BAD = {"nvme0n1": {"never": 1.3}}, {"nvme0n1": {"never": .7}}
 # plugroll, but for how long it measures the load before

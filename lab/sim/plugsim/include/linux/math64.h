@@ -2,14 +2,12 @@
 #ifndef PLUGSIM_LINUX_MATH64_H
 #define PLUGSIM_LINUX_MATH64_H
 
-#include <linux/types.h>
+#include_next <linux/math64.h>
 
 /* As in the kernel: what is divided has the type of the argument. */
 #define div64_u64(a, b)		((u64)(a) / (u64)(b))
 #define div64_s64(a, b)		((s64)(a) / (s64)(b))
 #define div_u64(a, b)		((u64)(a) / (u32)(b))
-#define mul_u64_u32_shr(a, b, shift)				\
-	((u64)((unsigned __int128)(u64)(a) * (u32)(b) >> (shift)))
 
 static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
 {
