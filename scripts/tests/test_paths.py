@@ -91,7 +91,7 @@ def test_each_file_for_the_kernel_is_in_a_mail():
     """No kernel needs the laboratory, the tools for administrators, or figures that age."""
     listed = {word for name in glob.glob("patches/*/series", root_dir=kernel.ROOT)
               for word in TEXTS[name].split()}
-    ours = (".ci/", "lab/", "patches/", "scripts/", "tools/block/",
+    ours = (".ci/", ".github/", "lab/", "patches/", "scripts/", "tools/block/",
             "Documentation/block/plug-measurements.rst")
     assert [name for name in touches.files() if "/" in name
             and not name.startswith(ours) and name not in listed] == []
