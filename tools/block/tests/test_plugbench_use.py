@@ -99,6 +99,13 @@ def test_least_fio(machine, monkeypatch, version, says):
         machine.bench("--dry-run")
 
 
+@pytest.mark.parametrize("release, tells", [
+    ("5.15.0-1", True), ("5.16.1", False), ("6.1.0-57-amd64", False),
+    ("6.11.9", False), ("6.12.1", True), ("7.3.4+", True), ("odd", True)])
+def test_kernels_that_tell_of_unplugs(release, tells):
+    assert measure.tells_unplugs(release) == tells
+
+
 def test_ratios():
     """A counter that went back is no figure."""
     assert [system.per(*pair) for pair in ((3, 4), (-3, 4), (None, 4), (3, 0))

@@ -207,25 +207,20 @@ def test_tags_and_doorbells(traced):
     assert json.loads(done.out).items() >= found.items()
 
 
-def test_kernel_that_does_not_tell_of_flushes(traced):
+@pytest.mark.parametrize("told", [0, 1])
+def test_kernel_that_does_not_tell_of_flushes(traced, told):
     """Linux 6.1: block_unplug only of what is not given to the driver at once;
-    what is issued without a plug is no flush."""
-    def plug(number):
-        return [" 77 [001] plugtrace9:flush: (0)", *(GETRQ.strip("\n").replace(
-            "getrq", "rq_issue").format(8 * number),) * 16,
-                " 77 [001] plugtrace9:flush_end: (0 <- 0)"]
-
-    bare = GETRQ.replace("getrq", "rq_issue").format(3)
-    events = bare + "".join("".join(random(1, 16).splitlines(True)[:-1]) +
-                            "\n".join(plug(number)) + "\n"
-                            for number in range(100))
-    found = json.loads(traced.run("--json", "1", events=events).out)
+    what is issued without a plug is no flush.  Others tell."""
+    begin, end, issue = (f" 77 [001] {text}\n" for text in (
+        "plugtrace9:flush: (0)", "plugtrace9:flush_end: (0 <- 0)",
+        "block:block_rq_issue: 259,0 R 8 + 8 [fio]"))
+    # a driver that sleeps flushes in between
+    plug = random(1, 16).replace(UNPLUG.format(16), "") + begin + \
+        told * UNPLUG.format(16) + 5 * issue + begin + end + 11 * issue + end
+    found = json.loads(traced.run("--json", "1",
+                                  events=issue + 100 * plug).out)
     assert (found["flushes"], found["requests"], found["gain"]) == (
         100, 1600, "likely")
-    told = events.replace(" 77 [001] plugtrace9:flush_end", UNPLUG.format(
-        16) + " 77 [001] plugtrace9:flush_end")
-    found = json.loads(traced.run("--json", "1", events=told).out)
-    assert (found["flushes"], found["requests"]) == (100, 1600)
 
 
 def test_kernel_without_batches_of_tags(traced):

@@ -280,7 +280,7 @@ def chosen(sections, wanted, path):
         yield None, sections
         return
     all_names = [name.strip() for name, _ in sections]
-    names = [name for name in all_names if not is_global(name)]
+    names = [name.strip() for name, _ in sections if not is_global(name)]
     for name in dict.fromkeys(map(str.strip, wanted.split(","))):
         if names.count(name) != 1:
             raise problem(f"--section: {names.count(name)} jobs of {path} are "

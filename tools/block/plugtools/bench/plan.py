@@ -136,7 +136,9 @@ def fit(args, cells, counting):
     """(rounds, seconds of a run) within the budget, near what was asked."""
     if not args.budget:
         return args.repeat, args.runtime
-    for runtime in range(min(args.runtime, args.budget), 0, -1):
+    # the longest that may fit
+    most = args.budget // (cells * min(args.repeat, ROUNDS_WANTED)) or 1
+    for runtime in range(min(args.runtime, most), 0, -1):
         took = cells * run_seconds(runtime, counting)
         rounds = min(int(args.budget / took), args.repeat)
         if rounds >= min(args.repeat, ROUNDS_WANTED):
