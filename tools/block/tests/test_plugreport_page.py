@@ -195,8 +195,8 @@ def test_order(shown):
 
 
 def test_links(shown):
-    """To each section, one of which has no records."""
-    got = shown(section([record()]), {"suite": "x"})
+    """To each section, one of which has no records, and one is of words."""
+    got = shown(section([record()]), {"suite": "x", "cells": []}, {"suite": "y"})
     ids = [attrs.get("id") for _, attrs in got.tags]
-    assert [link["href"][1:] in ids for link in got.all("a")] == [True] * 2
-    assert "No records." in got.words
+    assert [link["href"][1:] in ids for link in got.all("a")] == [True] * 3
+    assert got.words.count("No records.") == 1

@@ -174,6 +174,11 @@ def test_words(found, says):
     assert says in verdict.table(verdict.of(found))
 
 
+def test_a_question_ends_as_one():
+    found = verdict.of(rounds(scatter=0.3))
+    assert next(verdict.sentences(found)).endswith("disturb them?")
+
+
 def test_not_enough():
     one = verdict.of(rounds(scatter=0.03))["verdicts"][0]
     assert one["decision"] == "not enough runs"

@@ -165,7 +165,9 @@ def details_part(section, suite):
     for lines in (verdicts.lines_of(verdict), section.get("details")):
         if lines:
             text.append(f"<pre>{escape(lines_of(lines))}</pre>")
-    return [*text, *results(section.get("cells"), suite), "</details>"]
+    if "cells" in section:
+        text += results(section["cells"], suite)
+    return [*text, "</details>"]
 
 
 def name_of(section):

@@ -199,7 +199,7 @@ def sentences(verdict):
     for (_, profile), some in found.items():
         words = some[-1]["text"]
         yield f"{profile}: " * told_apart(verdict) + \
-            f"{words[0].upper()}{words[1:]}."
+            f"{words[0].upper()}{words[1:]}" + "." * (words[-1] != "?")
 
 
 def cell_text(one):
