@@ -234,31 +234,33 @@ def work(args):
                   for disk in map(find_disk, args.devices)}.values())
     if args.budget:
         args.budget = args.budget // len(disks) or 1
+    plans = []
     for disk in disks:          # refused before anything is changed
         require_queue(disk)
-        plan = make_plan(args, disk, can_count(disk))
+        plans.append(make_plan(args, disk, can_count(disk)))
         if len(disks) > 1 and not args.showcmd:
-            refuse(run_checks(plan, args), f"{disk.name}: ")
-    return work_on(disks[0], args) if len(disks) == 1 else in_turn(disks, args)
+            refuse(run_checks(plans[-1], args), f"{disk.name}: ")
+    return work_on(plans[0], args) if len(plans) == 1 else in_turn(plans, args)
 
 
-def in_turn(disks, args):
+def in_turn(plans, args):
     """The first exit status that is not 0.  A disk that fails does not stop
     the next one, but a signal does."""
     status = 0
-    for disk in disks:
-        code, why = outcome(work_on, disk, args)
+    for plan in plans:
+        code, why = outcome(work_on, plan, args)
         if why:
-            say(f"plugbench: {disk.name}: {why}", sys.stderr)
+            say(f"plugbench: {plan.disk.name}: {why}", sys.stderr)
         status = status or code
         if code == 130:
             break
     return status
 
 
-def work_on(disk, args):
-    """All that is to be done with a disk: the exit status."""
-    plan = make_plan(args, disk, False)
+def work_on(plan, args):
+    """All that is to be done with a disk: the exit status.  What is measured is
+    planned anew, once what a killed one left is put back."""
+    disk = plan.disk
     if args.compare:
         results.check_loads(results.old_records(args.compare)[1],
                             facts_of(plan, args))

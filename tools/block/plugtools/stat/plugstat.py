@@ -80,9 +80,10 @@ def watch(names, args, output):
         while names and (not args.count or done < args.count):
             time.sleep(args.interval)
             new = sample_all(names)
-            output.interval(rows_of(last, new))
-            first.update({name: one for name, one in new.items()
-                          if not delta(last.get(name, {}), one)})
+            rows = rows_of(last, new)
+            output.interval(rows)
+            began_anew = new.keys() - {row[0] for row in rows}
+            first.update({name: new[name] for name in began_anew})
             last = {**last, **new}
             done += 1
     except Interrupted:
