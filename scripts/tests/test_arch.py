@@ -55,12 +55,13 @@ def with_arch(monkeypatch):
 def test_arm64(of):
     """Its own output, logs, compiler, packages; its fragment is the last."""
     arm64, packages = of("arm64")
-    own = {"ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=ccache aarch64-linux-gnu-gcc"}
+    own = {"ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-",
+           f"CC=sh {arm64.COMPILER} aarch64-linux-gnu-gcc"}
     assert arm64.image("patched").endswith("/o-kernel-arm64/arch/arm64/boot/Image")
     assert own | {"O=o-kernel-arm64"} <= set(arm64.variant_command("patched"))
     assert arm64.fragments_of("patched")[-1].endswith("/arm64.config")
     assert arm64.BUILD.endswith("/arm64")
-    assert "CC=ccache clang-19" in arm64.variant_command("kcsan")
+    assert f"CC=sh {arm64.COMPILER} clang-19" in arm64.variant_command("kcsan")
     flavour = packages.Flavour("lean", "deb")
     assert own <= set(flavour.make("x")) and "/arm64/deb/" in str(flavour.out)
     assert all(map(os.path.exists, packages.LEAN))

@@ -2,6 +2,7 @@
 """What kernel.py says while it builds, and what make does in a build from another one."""
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,16 @@ def test_clones_share_what_they_compile(tmp_path, monkeypatch, home, where):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / home))
     assert kernel.environment()["CCACHE_DIR"] == str(tmp_path / where / "ccache")
+
+
+@pytest.mark.parametrize("source", ["piggy.S", "./configs.c"])
+def test_the_compiler_cache_sees_what_incbin_takes(tmp_path, monkeypatch, source):
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    asm = '.incbin "data"' if source.endswith("S") else """asm(".incbin \\"data\\"");"""
+    Path(source).write_text(asm + "\n")
+    for data in "one", "two":
+        Path("data").write_text(data)
+        subprocess.run(["sh", kernel.COMPILER, "gcc", "-Wp,-MMD,d", "-c", "-o", "x.o", source],
+                       check=True)
+        assert data.encode() in Path("x.o").read_bytes()
