@@ -38,7 +38,7 @@ OUT = Path(kernel.BUILD, "each-commit")
 PROVEN = OUT / "proven.json"
 
 # Who may name what the directories with hooks use. All of the tree takes a minute.
-NEAR = ("include", "arch/x86/include", "kernel/sched", *DIRECTORIES)
+NEAR = ("include", "arch/x86/include", "kernel/sched", "io_uring", *DIRECTORIES)
 
 # No compiler reads these.
 UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")

@@ -14,9 +14,12 @@ from scripts import common, kernel
 from scripts.checks import tap
 
 
-def objects(top, directory):
+def objects(top, name):
+    """Paths of one object, or of all of a directory."""
     # built-in.a lists the others; .o of tests exist in neither
-    return {path.relative_to(top) for path in Path(top, directory).rglob("*.o")
+    where = Path(top, name)
+    return {path.relative_to(top) for path in
+            (where.rglob("*.o") if where.is_dir() else filter(Path.exists, [where]))
             if not path.is_symlink()}
 
 
@@ -31,12 +34,12 @@ def same(ours, theirs):
         return filecmp.cmp(*stripped, shallow=False)
 
 
-def compare(report, directory, off, base):
-    ours, theirs = (objects(top, directory) for top in (off, base))
+def compare(report, where, off, base):
+    ours, theirs = (objects(top, where) for top in (off, base))
     differing = [*sorted(ours ^ theirs), *(name for name in sorted(ours & theirs)
                                            if not same(Path(off, name), Path(base, name)))]
     report.check(ours and not differing,
-                 f"option off: {len(ours)} objects of {directory} as with 'batching' alone",
+                 f"option off: {len(ours)} objects of {where} as with 'batching' alone",
                  "\n".join(map(str, differing)))
 
 
@@ -45,8 +48,8 @@ def main():
     report = tap.Report()
     with report.must("kernels to compare", kernel.BuildError):
         off, base = kernel.build("off"), kernel.build("batching-off")
-    for directory in kernel.HOOKED:
-        compare(report, directory, off, base)
+    for where in kernel.HOOKED:
+        compare(report, where, off, base)
     report.exit()
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from scripts import common, kernel
 from scripts.kernel import git
 
-# The directories with hooks.
-DIRECTORIES = ["block/", "drivers/nvme/host/", "io_uring/"]
-# The one file of kernel/sched that knows plugs.
-OBJECTS = ["kernel/sched/core.o"]
+DIRECTORIES = [name for name in kernel.HOOKED if name.endswith("/")]
+OBJECTS = [name for name in kernel.HOOKED if name not in DIRECTORIES]
 
 # Options that the tests do not need, but whose code has hooks.
 WIDER = dict.fromkeys(["CGROUPS", "BLK_CGROUP", "BLK_WBT", "BLK_DEV_INTEGRITY"], "y")
