@@ -44,8 +44,8 @@ come, "of": it is told more than come; "upto": a random number comes; "batch":
 polled, completed in batches; "sleeping": every second I/O is waited for, but by
 "never", which leaves nothing to wait for; "alternate": plugs are all random or
 all sequential, "by": so many, then as many of the other kind; "small": 64 tags;
-"full": 64 of 1023 tags are free. "uring" is plug_load, to which a system call
-takes 10 us and more here and far less on bare metal.
+"full": 64 of 1023 tags are free, or 4 of the 64. "uring" is plug_load; a system
+call takes 10 us and more here and far less on bare metal.
 On two CPUs: "remote": the other CPU polls for all completions, which end in a
 batch or "singly"; "both": each submits, as with "onequeue" to the same hardware
 queue, "twoqueues" to its own.
