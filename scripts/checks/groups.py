@@ -109,9 +109,9 @@ GROUPS["each-commit"] = of_change(Group(
 # The other kernel that the series is for, too: that what we change compiles, and
 # the tests of the policy and of tags.
 OTHER = "6.12"
-OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_learns",
-               "adaptive_forgets", "fallback", "verify", "held_switch_order",
-               "polled", "several_queues_merge", "kyber_iostats", "tags",
+OTHER_TESTS = ["modes", "merges_as_always", "knob_values", "adaptive_forgets",
+               "fallback", "verify", "held_switch_order", "polled",
+               "several_queues_merge", "kyber_iostats", "tags",
                "tags_two_disks", "tags_shared", "tags_waits"]
 
 
