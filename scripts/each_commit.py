@@ -30,7 +30,7 @@ from scripts.checks import c_style, tap, touches
 from scripts import common, kernel
 from scripts.series import env
 from scripts.series.files import parse_series
-from scripts.kbuild.configs import CONFIGS, Config, DIRECTORIES, EACH, ENDS, LAST, Series
+from scripts.kbuild.configs import CONFIGS, Config, EACH, ENDS, LAST, Series
 from scripts.kernel import git
 
 TREE = kernel.TREE + "-each-commit"
@@ -38,7 +38,7 @@ OUT = Path(kernel.BUILD, "each-commit")
 PROVEN = OUT / "proven.json"
 
 # Who may name what the directories with hooks use. All of the tree takes a minute.
-NEAR = ("include", "arch/x86/include", "kernel/sched", "io_uring", *DIRECTORIES)
+NEAR = ("include", "arch/x86/include", *kernel.HOOKED_IN)
 
 # No compiler reads these.
 UNCOMPILED = ("Documentation", "MAINTAINERS", "tools")

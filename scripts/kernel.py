@@ -50,6 +50,7 @@ KUNIT = [f"{ROOT}/block/{name}" for name in (".kunitconfig", "tests/plug_policy.
 # The directories with the hooks, and who else knows plugs.
 HOOKED = ["block/", "drivers/nvme/host/", "io_uring/io_uring.o", "io_uring/rw.o",
           "kernel/sched/core.o"]
+HOOKED_IN = sorted({os.path.dirname(name) for name in HOOKED})
 # To be compared: gcc looks for functions that have the same code, and leaves these in
 # an order that is not stable.
 COMPARED = [*HOOKED, "KCFLAGS=-fno-ipa-icf"]
@@ -359,7 +360,7 @@ def plant_seed(variant):
         there = VARIANTS[near][0]
         plant(output(near), output(variant), there, tree, differing(tree, there))
     if targets == COMPARED:     # which must hold their own objects, and no more
-        for name in {os.path.dirname(name) for name in HOOKED}:
+        for name in HOOKED_IN:
             shutil.rmtree(os.path.join(output(variant), name))
 
 

@@ -17,9 +17,8 @@ from scripts.checks import tap
 def objects(top, name):
     """Paths of one object, or of all of a directory."""
     # built-in.a lists the others; .o of tests exist in neither
-    where = Path(top, name)
-    return {path.relative_to(top) for path in
-            (where.rglob("*.o") if where.is_dir() else filter(Path.exists, [where]))
+    pattern = f"{name}**/*.o" if name.endswith("/") else name
+    return {path.relative_to(top) for path in Path(top).glob(pattern)
             if not path.is_symlink()}
 
 
