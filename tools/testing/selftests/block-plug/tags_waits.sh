@@ -26,12 +26,17 @@ need_worker_events()
 # waits DEPTH TASKS ACCESS MAX_KB SHARED
 waits()
 {
-	local task most=$(($2 * IOS))
+	local cpu task most=$(($2 * IOS))
 
 	null_create bp0 hw_queue_depth="$1" submit_queues=1 irqmode=2 \
 		completion_nsec=50000 shared_tags="$5" &&
 	null_create bp1 shared_tags="$5" &&
 	set_attr /sys/block/bp0/queue/max_sectors_kb "$4" || return
+	# The first plug of each CPU takes a batch, whatever it merges.
+	for cpu in $(seq 0 $(($(nproc) - 1))); do
+		taskset -c "$cpu" plug_load -a "$3" -d $BATCH -n $BATCH \
+			/dev/bp0 >"$TMP/load$cpu" || return
+	done
 	trace_start $EVENT
 	for task in $(seq "$2"); do
 		background plug_load -a "$3" -d $BATCH -n $IOS -S "$task" \
@@ -46,7 +51,7 @@ waits()
 		"$(grep -c "${EVENT#*:}: " "$TMP/trace")" 0 $most
 }
 
-require root trace plug_load null_blk worker_events
+require root trace plug_load taskset null_blk worker_events
 plan 14
 for depth in 2 64; do
 	for tasks in 4 8; do
