@@ -270,7 +270,7 @@ def test_verbose(machine):
 
 
 def test_html_and_markdown(machine, monkeypatch):
-    """A page, with charts inside, and what it is of, but not the host; text
+    """A page, with bars inside, and what it is of, but not the host; text
     for a mail, which with --show is all that is printed.  A terminal obeys
     nothing of the disk's."""
     known = os.uname_result(("Linux", "HOST-NAME", "6.1", "#1 SMP", "x"))
@@ -279,7 +279,7 @@ def test_html_and_markdown(machine, monkeypatch):
     assert "disk: nvme0n1, Fake | SSD\\x1b\\x7f, firmware" in machine.bench(
         "--html", "page.html", "--policies", "always,never", "--repeat", "5")
     text = machine.get("page.html")
-    for word in ("plugbench compares", "<svg", "6.1 #1 SMP", " UTC",
+    for word in ("plugbench compares", "<i class=", "6.1 #1 SMP", " UTC",
                  "Fake | SSD\\x1b\\x7f, firmware 1.0", "1.1 GB"):
         assert word in text
     done = machine.run("--show", "plugbench-nvme0n1.json", "--markdown")

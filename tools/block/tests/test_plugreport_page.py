@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""plugtools' charts and page."""
+"""plugtools' page."""
 import re
 import xml.etree.ElementTree
 
 import pytest
 
 from reportcases import NASTY, record, runs
-from plugtools.report import chart, page, summary, verdict
-
-SVG = "{http://www.w3.org/2000/svg}"
+from plugtools.report import page, summary, verdict
 
 
 def sample():
@@ -27,80 +25,12 @@ def judged(**changes):
                        for mode, ratio in {"always": 1, **changes}.items()])
 
 
-# --- charts ----------------------------------------------------------------
-def charts(found):
-    """{metric: root of its SVG}"""
-    return {metric: xml.etree.ElementTree.fromstring(drawn)
-            for _, metric, drawn in chart.charts(found)}
-
-
-def bars(root):
-    """{mode: (class, left, right, ends of the interval)} in pixels."""
-    found = {}
-    for group in root.iter(SVG + "g"):
-        rect, ends = group.find(SVG + "rect"), group.find(SVG + "line")
-        left = float(rect.get("x"))
-        found[group.find(SVG + "text").text] = (
-            group.get("class"), left, left + float(rect.get("width")),
-            ends is not None and (float(ends.get("x1")),
-                                  float(ends.get("x2"))))
-    return found
-
-
-def test_bars():
-    """To the right of zero is more; the interval is around the end."""
-    root = charts(judged(never=1.1, seq_small=.9, adaptive=1))["iops"]
-    zero, = [float(one.get("x1")) for one in root.iter(SVG + "line")
-             if one.get("class") == "zero"]
-    found = bars(root)
-    kind, left, right, (low, high) = found["never"]
-    assert (kind, left) == ("better", zero)
-    assert zero < low <= right <= high <= chart.WIDTH
-    # a hundredth of the ten percent is still to be seen
-    assert right - zero > 80
-    kind, left, right, (low, high) = found["seq-small"]
-    assert (kind, right) == ("worse", zero)
-    assert chart.LABEL <= low <= left <= high < zero
-    assert found["adaptive"][0] not in ("better", "worse")
-
-
-def test_chart_says_everything():
-    """The figures as words, also for who only hears or points."""
-    drawn = {metric: svg for _, metric, svg in chart.charts(judged(never=1.1))}
-    assert set(drawn) == set(verdict.MARGINS)
-    texts = [(one.get("class"), one.text) for one in
-             xml.etree.ElementTree.fromstring(drawn["iops"]).iter(SVG + "text")]
-    assert {("figure", "+10.0%"), ("name", "rand4k-s32")} < set(texts)
-    assert re.search(r"<title>never \+10\.0% \(.*better<", drawn["iops"])
-    assert "p99; less is better" in drawn["lat_us.p99"]
-
-
-@pytest.mark.parametrize("low, high", [
-    (-.5, .5), (-1, 12), (-90, 3), (0, 100), (-3, .1)])
-def test_ticks(low, high):
-    found = chart.ticks(low, high)
-    assert 0 in found and 3 <= len(found) <= 7
-    assert low <= found[0] and found[-1] <= high
-
-
-@pytest.mark.parametrize("ratio", [1, 1e-6, 1e9])
-def test_odd_figures(ratio):
-    """One run, and far outliers: within the picture, and no interval where
-    there is none."""
-    bar = bars(charts(verdict.of([
-        record(), record("never", 1000 * ratio)]))["iops"])["never"]
-    assert not bar[3]
-    assert 0 <= bar[1] <= bar[2] <= chart.WIDTH
-
-
-# --- the page --------------------------------------------------------------
 class Page:
     """What a browser would see; complains of tags that do not match."""
 
     def __init__(self, text):
         self.source, root = text, xml.etree.ElementTree.fromstring(text)
-        self.tags = [(one.tag.replace(SVG, ""), one.attrib)
-                     for one in root.iter()]
+        self.tags = [(one.tag, one.attrib) for one in root.iter()]
         self.words = " ".join(" ".join(
             text for part in ("head/title", "body")
             for text in root.find(part).itertext()).split())
@@ -167,15 +97,39 @@ def test_the_mode_to_use_is_marked(shown):
         assert " ".join(line.split()) in got.words
 
 
-@pytest.mark.parametrize("profiles, drawn, folds", [("a", 3, 1), ("ab", 6, 3)])
-def test_charts_inside(shown, profiles, drawn, folds):
-    """Drawn in the page, whatever names there are, from nowhere else; folded
-    if there are more."""
-    found = [dict(one, profile=name) for name in profiles for one in sample()]
+def bars(shown, found):
+    """[(class, left, right)] of each, in percent of its cell."""
+    return [(one["class"], left, left + width)
+            for one in shown(section([], verdict=found)).all("i")
+            for left, width in [map(float, re.findall(r"[\d.]+", one["style"]))]]
+
+
+def test_bars(shown):
+    """To the right of the middle is more; the interval is around the end."""
+    rows = [bars(shown, judged(**{mode: ratio, "adaptive": 1}))
+            for mode, ratio in (("never", 1.1), ("seq_small", .9))]
+    (kind, left, right), (what, low, high) = rows[0][:2]
+    assert (kind, left, what) == ("better", 50, "interval")
+    assert 90 < low <= right <= high <= 100
+    (kind, left, right), (_, low, high) = rows[1][:2]
+    assert (kind, right) == ("worse", 50) and 0 <= low <= left <= high < 50
+    assert rows[0][-2][0] == "same"
+
+
+@pytest.mark.parametrize("ratio", [1, 1e-6, 1e9])
+def test_odd_figures(shown, ratio):
+    """One run, and far outliers: within the cell, and no interval where there
+    is none."""
+    found = bars(shown, verdict.of([record(), record("never", 1000 * ratio)]))
+    assert {kind for kind, _, _ in found} == {"open"}
+    assert all(0 <= left <= right <= 100 for _, left, right in found)
+
+
+def test_all_of_it_inside(shown):
+    """Whatever names there are, and drawn from nowhere else."""
+    found = sample()
     got = shown(section(found, verdict=verdict.of(found)))
-    assert len(got.all("svg")) == drawn
-    assert len(got.all("details")) == folds
-    assert got.words.count(f" {NASTY} ") > drawn
+    assert got.words.count(f" {NASTY} ") > 1
     assert not re.search(r"(src|href)=.https?:", got.source)
 
 
@@ -189,7 +143,7 @@ def test_order(shown):
         holds=["scheduler none"])).words
     places = [words.index(word) for word in (
         "Use never: IOPS", "M1, firmware 2 · K1", "with scheduler none.",
-        "Change of IOPS", "never (use)", "Details", "C1",
+        "Change from always", "never (use)", "Blue is better", "Details", "C1",
         "95% intervals of the ratio", "N1")]
     assert places == sorted(places)
 

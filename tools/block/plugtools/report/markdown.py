@@ -25,8 +25,8 @@ def text(verdict, facts, holds):
     lines += [f"This holds with {plain(one)}." for one in holds]
     named = verdicts.told_apart(verdict)
     rows = [(workload + (", " + profile) * named, mode,
-             *(" ".join(pair) for pair in texts))
-            for profile, workload, mode, texts in verdicts.rows_of(verdict)]
+             *(" ".join(verdicts.cell_text(one)) for one in found))
+            for profile, workload, mode, found in verdicts.rows_of(verdict)]
     lines += ["", *table(["workload", "mode"] + [
         one[0] for one in METRICS.values()], rows), "",
               verdicts.heading(verdict), ""]

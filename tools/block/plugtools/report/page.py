@@ -2,7 +2,7 @@
 """The report: one self-contained HTML page, which needs no network."""
 from html import escape
 
-from . import chart, verdict as verdicts
+from . import verdict as verdicts
 from .intervals import METRICS
 from .records import write_file
 from .summary import HEADINGS, groups, stat_of
@@ -14,9 +14,6 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 80rem;
   margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
 section { border-top: 1px solid; margin-top: 2rem; }
 .verdict { font-size: 1.25rem; font-weight: 600; margin: .75rem 0; }
-.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-figure { margin: 0; flex: 0 1 400px; min-width: 0; }
-figcaption { font-weight: 600; }
 summary { cursor: pointer; font-weight: 600; margin: 1rem 0 .5rem; }
 pre { background: var(--soft); padding: .6rem .8rem; white-space: pre-wrap; }
 dt, .group th, .use { font-weight: 600; }
@@ -28,8 +25,13 @@ caption, tbody th { text-align: left; padding: .25rem .45rem; }
 caption span { position: sticky; left: .45rem; display: inline-block;
   max-width: calc(100vw - 3rem); }
 td, thead th { padding: .25rem .45rem; text-align: right;
-  white-space: nowrap; }
-tbody th { font-weight: 400; position: sticky; left: 0; background: Canvas; }
+  white-space: nowrap; position: relative; }
+td i { position: absolute; bottom: 0; height: 4px; background: #888; }
+td i + i { bottom: 1px; height: 2px; background: CanvasText; opacity: .5; }
+.better { background: #0072b2; }
+.worse { background: #d55e00; }
+tbody th { font-weight: 400; position: sticky; left: 0; z-index: 1;
+  background: Canvas; }
 .group, .group th { background: var(--soft); }
 .use { background: var(--good); }
 .use th { background: linear-gradient(var(--good), var(--good)), Canvas; }
@@ -41,29 +43,50 @@ tbody th { font-weight: 400; position: sticky; left: 0; background: Canvas; }
   td, th { white-space: normal; padding: .1rem .2rem; }
   table { font-size: 9px; }
   caption span { max-width: none; }
-  .charts { gap: 2%; }
-  figure { flex: 0 1 31%; }
-  tr, figure { break-inside: avoid; }
+  tr { break-inside: avoid; }
+  td i { print-color-adjust: exact; }
   details::details-content { content-visibility: visible; display: block; }
 }
-""" + chart.STYLE
+@media (prefers-color-scheme: dark) {
+  .better { background: #56b4e9; }
+  .worse { background: #e69f00; }
+}
+"""
 
-LEGEND = ("Bars: the change from the baseline, with 95% intervals. Blue is "
-          "better, orange is worse, both beyond chance; grey may be chance, "
-          "or too little to matter.")
+LEGEND = ("Bars: the change from the baseline, which is the middle, and its 95% "
+          "interval. Blue is better, orange is worse, both beyond chance; grey "
+          "may be chance, or too little to matter.")
 
 
-def pair_cell(pair):
+def pair_cell(pair, drawn=""):
     value, spread = map(escape, pair)
     if spread:
         value += f' <span class="sd">{spread}</span>'
-    return f"<td>{value}</td>"
+    return f"<td>{value}{drawn}</td>"
+
+
+def bar(kind, ratios, most):
+    """From the one ratio to the other; a change of most reaches the edge."""
+    left, right = sorted(50 + 50 * max(-1, min(1, (ratio - 1) / most))
+                         for ratio in ratios)
+    return f'<i class="{kind}" style="left:{left:.1f}%;' \
+        f'width:{right - left:.1f}%"></i>'
+
+
+def comparison_cell(one, most):
+    """A comparison in words, and drawn below them."""
+    if one is None:
+        return pair_cell(verdicts.cell_text(one))
+    drawn = bar(one.get("judgement") or "open", (1, one["ratio"]), most)
+    if one["low"] is not None:
+        drawn += bar("interval", (one["low"], one["high"]), most)
+    return pair_cell(verdicts.cell_text(one), drawn)
 
 
 def table(name, caption, heads, rows):
     """A table that scrolls by itself.
 
-    A row is (class, heading, pairs), or (None, heading, None) of a group."""
+    A row is (class, heading, cells), or (None, heading, None) of a group."""
     yield ('<div class="scroll" role="region" tabindex="0" aria-label="'
            f'{escape(heads[0])} of {escape(name)}"><table><caption><span>'
            f'{escape(caption)}</span></caption><thead><tr>')
@@ -77,7 +100,7 @@ def table(name, caption, heads, rows):
         else:
             marked = f' class="{kind}"' if kind else ""
             yield (f'<tr{marked}><th scope="row">{escape(heading)}</th>'
-                   f'{"".join(map(pair_cell, cells))}</tr>')
+                   f'{"".join(cells)}</tr>')
     yield "</tbody></table></div>"
 
 
@@ -88,7 +111,7 @@ def results(cells, suite):
     for key, group in groups(cells, "suite", "profile", "workload").items():
         rows.append((None, group_title(key, cells), None))
         rows += [(None, f"{cell['kernel']} {cell['policy']}",
-                  [figures(stat_of(cell, column), column)
+                  [pair_cell(figures(stat_of(cell, column), column))
                    for column in chosen]) for cell in group]
     return table(suite, f"{suite}. {' '.join(notes(cells))}",
                  ["Results", "kernel, policy"] +
@@ -96,29 +119,22 @@ def results(cells, suite):
 
 
 def verdict_rows(verdict):
-    """Rows of the verdict's table; the mode to use is marked."""
+    """Rows of the verdict's table; the mode to use is marked. A column's bars
+    have one scale, up to twice the baseline."""
     used = {(one["profile"], one["workload"]): one["mode"]
             for one in verdict["verdicts"]}
+    most = {metric: min(1, max(abs(one["ratio"] - 1) for one in some)) or 1
+            for (metric,), some in groups(verdict["comparisons"],
+                                          "metric").items()}
     last = None
-    for profile, workload, mode, pairs in verdicts.rows_of(verdict):
+    for profile, workload, mode, found in verdicts.rows_of(verdict):
         if (profile, workload) != last:
             last = profile, workload
             yield None, f"{profile}, {workload}", None
         use = used[last] == mode
-        yield "use" if use else None, mode + (" (use)" if use else ""), pairs
-
-
-def charts(verdict):
-    drawn = {}
-    for profile, metric, svg in chart.charts(verdict):
-        drawn.setdefault(profile, []).append(
-            f"<figure><figcaption>Change of {METRICS[metric][0]}</figcaption>"
-            f"{svg}</figure>")
-    for profile, figures_ in drawn.items():
-        some = f'<div class="charts">{"".join(figures_)}</div>'
-        yield some if len(drawn) == 1 else (
-            f'<details open=""><summary>{escape(profile)}</summary>{some}'
-            "</details>")
+        yield ("use" if use else None, mode + (" (use)" if use else ""),
+               [comparison_cell(one, most.get(metric))
+                for metric, one in zip(METRICS, found)])
 
 
 def facts_part(section):
@@ -130,17 +146,16 @@ def facts_part(section):
 
 
 def verdict_part(section, suite):
-    """The verdict: a sentence, the charts, and what both are drawn from."""
+    """The verdict: a sentence, and what it is drawn from."""
     verdict = section.get("verdict")
     if not verdict:
         return facts_part(section)
     heads = ["Verdict", "mode"] + [one[0] for one in METRICS.values()]
     return [*(f'<p class="verdict">{escape(one)}</p>'
               for one in verdicts.sentences(verdict)),
-            *facts_part(section), *charts(verdict),
-            f'<p class="sd">{LEGEND}</p>',
+            *facts_part(section),
             *table(suite, verdicts.heading(verdict), heads,
-                   verdict_rows(verdict))]
+                   verdict_rows(verdict)), f'<p class="sd">{LEGEND}</p>']
 
 
 def lines_of(value):
@@ -175,7 +190,7 @@ def name_of(section):
 
 
 def section_part(section, number):
-    """A suite: verdict with charts and table, details, and how to read them.
+    """A suite: verdict with its table, details, and how to read them.
 
     facts: [(name, text)]; what is missing or empty is left out."""
     suite, verdict = name_of(section), section.get("verdict")

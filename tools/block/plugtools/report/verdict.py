@@ -214,11 +214,12 @@ def cell_text(one):
 
 
 def rows_of(verdict):
-    """[(profile, workload, mode, texts)] with a text for each metric."""
+    """[(profile, workload, mode, comparisons)] with one, or None, for each
+    metric."""
     for key, some in groups(sorted(verdict["comparisons"], key=cell_order),
                             "profile", "workload", "mode").items():
         metrics = {one["metric"]: one for one in some}
-        yield key + ([cell_text(metrics.get(name)) for name in METRICS],)
+        yield key + ([metrics.get(name) for name in METRICS],)
 
 
 def heading(verdict):
@@ -234,6 +235,6 @@ def table(verdict, verbose=True):
     if not verbose:
         return "\n".join(said)
     rows = [["", "mode"] + [one[0] for one in METRICS.values()]]
-    rows += [[workload, mode] + texts
-             for _, workload, mode, texts in rows_of(verdict)]
+    rows += [[workload, mode, *map(cell_text, found)]
+             for _, workload, mode, found in rows_of(verdict)]
     return "\n".join([heading(verdict), "", *aligned(rows), "", *said])
