@@ -17,7 +17,6 @@ def options(text):
 
 
 @pytest.mark.parametrize("program, page, verbs", [
-    ("plugstat", "plugstat", []), ("plugbench", "plugbench", []),
     ("plugroll", "plugroll", ["list", "try", "keep", "undo", "apply"]),
     ("plugtrace-perf", "plugtrace", [])])
 def test_manual(program, page, verbs):

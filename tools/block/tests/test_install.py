@@ -78,6 +78,15 @@ def test_manual(there):
     assert {page.stem for page in pages} == {*PYTHON, "plugtrace",
                                              "plugtrace-perf"}
     assert said(need("mandoc"), "-T", "lint", *pages) == ""
+    for name in "plugbench", "plugstat":
+        page = said(need("mandoc"), "-T", "utf8",
+                    there / f"share/man/man8/{name}.8")
+        told, offered = (
+            set(re.findall(rf"^ {{{indent}}}(-\S+)", text, re.M))
+            for indent, text in (
+                (7, re.sub(".\b", "", page)),
+                (2, said(there / "sbin" / name, "--help"))))
+        assert told == offered and len(offered) > 10
 
 
 def test_units(there):
