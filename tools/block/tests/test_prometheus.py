@@ -138,22 +138,13 @@ def test_not_through_a_link_of_another_user(stat, textfile):
     assert textfile.read_text() == "old\n"
 
 
-def test_again_and_again(host, stat, textfile):
-    seen = []
-    done = stat("--textfile", textfile, "1", "2", "nullb0",
-                during=lambda: seen.append((textfile.exists(),
-                                            host.switch("nullb0"))))
-    assert (done.code, seen) == (0, [(False, "0"), (True, "0")])
-
-
-@pytest.mark.parametrize("words", [[], ["1", "2"]])
 @pytest.mark.parametrize("option", ["--textfile", "--prometheus"])
-def test_counting_is_asked_for(host, stat, textfile, words, option):
-    """Nothing is counted by itself, once or again and again."""
+def test_counting_is_asked_for(host, stat, textfile, option):
+    """Nothing is counted by itself."""
     form = [option] + [textfile] * (option == "--textfile")
-    stat(*form, *words, "nullb0")
+    stat(*form, "nullb0")
     assert host.switch("nullb0") == "0"
-    done = stat(*form, *words, "--counting", "on", "nullb0")
+    done = stat(*form, "--counting", "on", "nullb0")
     assert host.switch("nullb0") == "1"
     page = done.out or textfile.read_text()
     has(page, 'flush_requests_total{disk="nullb0"} 0')

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Colours, tables, and numbers that are short."""
+"""Colours and tables."""
 import os
-import re
 import sys
 
 COLOURS = {"good": "32", "warning": "33", "bad": "31"}
-UNITS = ("", "k", "M", "G", "T")
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def paint(text, kind, file=None):
@@ -17,16 +14,6 @@ def paint(text, kind, file=None):
             or os.environ.get("TERM", "dumb") == "dumb":
         return text
     return f"\033[{COLOURS[kind]}m{text}\033[m"
-
-
-def human(cell):
-    """A long number in three digits and unit, "522k"; other cells as is."""
-    if not NUMBER.fullmatch(cell) or abs(float(cell)) < 1000:
-        return cell
-    value, unit = float(cell), 0
-    while abs(value) >= 999.5 and unit + 1 < len(UNITS):
-        value, unit = value / 1000, unit + 1
-    return f"{value:.3g}{UNITS[unit]}"
 
 
 def columns(rows):

@@ -5,7 +5,7 @@ import json
 import sys
 
 from ..core.disks import Disk
-from ..core.terminal import human, paint
+from ..core.terminal import paint
 from .figures import QUESTIONS, answers, busy, show
 
 HEADER = ("Disk", "req/s", "mrg%", "r/flush", "tag%", "t/batch", "cmd/db",
@@ -97,9 +97,7 @@ class Table:
         self.lines += 1
         for disk, _, fig, found in rows:
             if fig["requests"] or not self.args.skip_idle:
-                cells = cells_of(disk, fig, found)
-                print(line([human(cell) for cell in cells] if self.args.human
-                           else cells))
+                print(line(cells_of(disk, fig, found)))
         sys.stdout.flush()
 
     @staticmethod

@@ -114,23 +114,6 @@ def export(wanted, path):
         prometheus.write_textfile(path, text)
     else:
         sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-def export_again(args):
-    """The same, until the count is reached or a signal comes: a file is written
-    anew, but on stdout a metric twice would not be valid."""
-    done = 0
-    try:
-        while not args.count or done < args.count:
-            time.sleep(args.interval)
-            if args.textfile:
-                export(args.disks, args.textfile)
-            done += 1
-    except Interrupted:
-        pass
-    if args.prometheus:
-        export(args.disks, None)
 
 
 SECONDS = matching(r"[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+", "seconds, more than 0",
@@ -143,9 +126,9 @@ def add_forms(parser):
     add = parser.add_mutually_exclusive_group().add_argument
     add("--json", action="store_true", help="a line of JSON per interval")
     add("--prometheus", action="store_true", help="the kernel's counters in "
-        "its text format: at once, or with an interval at the end")
+        "its text format, at once")
     add("--textfile", metavar="PATH", type=FILE, help="the same into a "
-        "file for node_exporter: once, or with an interval again and again")
+        "file, for node_exporter")
     add = parser.add_argument
     add("--check", action="store_true", help="with --policy: exit with 3 if a "
         "mode is not in force")
@@ -167,12 +150,11 @@ def parser_of():
     add("-i", dest="interval", type=SECONDS, metavar="SEC",
         help="interval [1]")
     add("-c", dest="count", type=COUNT, metavar="COUNT",
-        help="intervals [until Ctrl-C; 1 with --prometheus]")
+        help="intervals [until Ctrl-C]")
     add("-t", dest="stamps", action="store_true",
         help="print the time with each interval")
     add("-z", dest="skip_idle", action="store_true",
         help="leave out disks without a request")
-    add("-h", "--human", action="store_true", help="show long numbers as 522k")
     add_forms(parser)
     add("disks", nargs="*", metavar="DISK", help="as in /sys/block [all that "
         "can be counted]; then SEC and COUNT, as for -i and -c")
@@ -198,20 +180,19 @@ def take_numbers(parser, args):
 
 
 def check(parser, args):
-    """Refuse what does not go together; args.once is what needs no time."""
-    exported = args.prometheus or bool(args.textfile)
+    """Refuse what does not go together."""
+    args.exported = exported = args.prometheus or bool(args.textfile)
     timed = bool(args.interval or args.count)
-    args.exported = exported
-    args.once = exported and not timed
     if args.policy and (exported or args.counting):
         parser.error("--policy goes with --json and --check only")
     if args.check and not args.policy:
         parser.error("--check goes with --policy")
-    if args.counting and not exported and (args.json or timed):
+    if args.counting and (args.json or timed):
         parser.error("--counting goes alone, or with --textfile or "
                      "--prometheus")
-    if args.human and (args.json or exported or args.counting):
-        parser.error("-h is for tables")
+    if exported and timed:
+        parser.error("--textfile and --prometheus take no interval; a timer "
+                     "comes with them")
 
 
 def parse(argv):
@@ -224,8 +205,6 @@ def parse(argv):
         parser.error(str(problem))
     check(parser, args)
     args.interval = args.interval or 1.0
-    if args.prometheus and not args.count:
-        args.count = 1
     return args
 
 
@@ -250,10 +229,8 @@ def at_once(args):
             # without debugfs there still are policies to tell
             if not args.exported:
                 raise
-    if args.once:
+    if args.exported:
         export(args.disks, args.textfile)
-    elif args.exported:
-        export_again(args)
     return args.policy or args.counting or args.exported
 
 
@@ -266,7 +243,7 @@ def attempt(args, switches):
             return 3
     except Interrupted:
         # so a watch ends; what is done at once has not been done
-        return 130 if args.policy or args.counting or args.once else 0
+        return 130 if args.policy or args.counting or args.exported else 0
     except (EnvironmentProblem, UsageProblem) as problem:
         print(f"plugstat: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, UsageProblem) else 1
