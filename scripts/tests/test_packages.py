@@ -1,32 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packages, without a kernel: whether the manual knows what the programs take, and
-what the kernel's packages are called."""
-import re
-import subprocess
-from pathlib import Path
+"""The kernel's packages, without a kernel: what they are called."""
 
 import pytest
 
 from scripts import kernel, packages
-
-TOOLS = Path(packages.TOOLS)
-
-
-def options(text):
-    return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text.replace("\\-", "-")))
-
-
-@pytest.mark.parametrize("program, page, verbs", [
-    ("plugroll", "plugroll", ["list", "try", "keep", "undo", "apply"]),
-    ("plugtrace-perf", "plugtrace", [])])
-def test_manual(program, page, verbs):
-    said = "".join(subprocess.run([TOOLS / program, *words, "--help"], text=True, check=True,
-                                  stdout=subprocess.PIPE).stdout
-                   for words in [[], *([verb] for verb in verbs)])
-    text = (TOOLS / f"man/{page}.8").read_text(encoding="utf-8")
-    # another program's, in bold
-    text = re.sub(rf"\\fB(?!{program})plug.*?\\fR", "", text)
-    assert options(said) - {"--"} == options(text)
 
 
 def test_flavours(tmp_path):

@@ -5,9 +5,11 @@ import sys
 import textwrap
 
 from .bench import plugbench
+from .roll import plugroll
 from .stat import plugstat
 
-PARSERS = {"plugbench": plugbench.make_parser, "plugstat": plugstat.parser_of}
+PARSERS = {"plugbench": plugbench.make_parser, "plugroll": plugroll.make_parser,
+           "plugstat": plugstat.parser_of}
 
 
 def plain(text):
@@ -20,16 +22,25 @@ def value_of(option):
     return f" \\fI{option.metavar}\\fR" if option.metavar else ""
 
 
-def options(parser):
-    """Lines of roff."""
+def options_of(parser):
+    """(names, option), those of verbs once."""
+    found = {}
     for one in parser._actions:     # argparse has no public list of them
         if one.option_strings:
-            names = ", ".join(f"\\fB{plain(name)}\\fR"
-                              for name in one.option_strings)
-            yield ".TP\n" + names + value_of(one)
-            yield textwrap.fill(
-                plain(f"{one.help[0].upper()}{one.help[1:]}."), 78,
-                break_on_hyphens=False)
+            found[", ".join(one.option_strings)] = one
+        elif one.dest == "verb":
+            for verb in one.choices.values():
+                found.update(options_of(verb))
+    return found.items()
+
+
+def options(parser):
+    """Lines of roff."""
+    for names, one in options_of(parser):
+        yield f".TP\n\\fB{plain(names)}\\fR{value_of(one)}"
+        text = one.help.replace("%%", "%")
+        yield textwrap.fill(plain(f"{text[0].upper()}{text[1:]}."), 78,
+                            break_on_hyphens=False)
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def add_mode(verb):
                       help="all NVMe disks, hidden paths included")
 
 
-def arguments(words):
+def make_parser():
     parser = argparse.ArgumentParser(
         prog=PROGRAM, description=__doc__, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -91,6 +91,11 @@ def arguments(words):
     verb = verbs.add_parser("apply", help="for udev: set new paths as kept")
     verb.add_argument("--settle", type=float, default=10, metavar="SEC",
                       help="go on looking for new paths for so long [10]")
+    return parser
+
+
+def arguments(words):
+    parser = make_parser()
     args = parser.parse_args(words)
     if args.verb in ("try", "keep") and bool(args.disks) == args.all_nvme:
         parser.error(f"name disks, or give --all-nvme ({with_knob()})")
