@@ -10,7 +10,6 @@ import json
 import math
 import os
 import pathlib
-import random
 import statistics
 from statistics import fmean
 
@@ -23,7 +22,6 @@ CONFIGS = 1200
 ALL, RANDOM, STREAMS = "all closed", "random", "streams"
 COLUMNS = (ALL, RANDOM, STREAMS, *simconfigs.CLASSES)
 SURE = 2                        # standard errors
-SAMPLES = 200                   # of the bootstrap
 
 # {rule: ((text, replacement), ...)}
 RULES = {
@@ -132,29 +130,10 @@ def worth(records, name):
             sum(map(bool, differ)))
 
 
-def tail(records, name):
-    """(what the p99 of all regrets loses, its error, by bootstrap)"""
-    def loss(some):
-        ours, base = (simreport.quantile(
-            [one["values"][key] for one in some], 0.99) for key in (name, None))
-        return 100 * (ours - base)
-    rng = random.Random(1)
-    return loss(records), statistics.stdev(
-        loss(rng.choices(records, k=len(records))) for _ in range(SAMPLES))
-
-
 def figures(records, names):
-    """{rule: {column: worth, "p99": ..., "worst": ...}}"""
-    found, some = {}, of_column(records, ALL)
-    for name in names:
-        found[name] = {column: worth(of_column(records, column), name)
-                       for column in COLUMNS}
-        if len(some) > 1:
-            most = {key: max(one["values"][key] for one in some)
-                    for key in (name, None)}
-            found[name].update(p99=tail(some, name),
-                               worst=100 * (most[name] - most[None]))
-    return found
+    """{rule: {column: worth}}"""
+    return {name: {column: worth(of_column(records, column), name)
+                   for column in COLUMNS} for name in names}
 
 
 def harmless(found):
@@ -168,7 +147,7 @@ def pair(value):
     """A figure and its error; * if it is surely none by chance."""
     if value is None:
         return "-"
-    mean, error = value[:2]
+    mean, error, _ = value
     if not mean and not error:
         return "0"
     sure = "*" if abs(mean) > SURE * error else ""
@@ -176,10 +155,9 @@ def pair(value):
 
 
 def table(found):
-    rows = [["without", *COLUMNS, "p99 of all", "worst", "differ"]]
+    rows = [["without", *COLUMNS, "differ"]]
     for name, one in found.items():
         rows.append([name, *(pair(one[column]) for column in COLUMNS),
-                     pair(one.get("p99")), f"{one.get('worst', 0):+.2f}",
                      str(one[ALL][2]) if one[ALL] else "-"])
     return simreport.lines(rows)
 
