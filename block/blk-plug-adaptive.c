@@ -196,6 +196,6 @@ void blk_plug_adaptive_decide(struct blk_plug_adaptive *a,
 	plug_epoch(a, s->in_flight);
 }
 
-#ifdef CONFIG_BLK_PLUG_POLICY_KUNIT_TEST
+#ifdef CONFIG_BLK_PLUG_ADAPTIVE_KUNIT_TEST
 #include "tests/blk_plug_adaptive_kunit.c"
 #endif
