@@ -165,6 +165,5 @@ TABLES = [{
     "remote-s32-singly": plug(32, **{**REMOTE, "poll": 2}),
     # of 64 tags 60 are held by others
     "small-full-s4": plug(4, disks="small", full=16),
-    "small-full-s32": plug(32, disks="small", full=16),
 }]
 LOADS = {name: load for table in TABLES for name, load in table.items()}
