@@ -13,12 +13,12 @@ PARSERS = {"plugbench": plugbench.make_parser, "plugroll": plugroll.make_parser,
 
 
 def plain(text):
-    return text.replace("\\", "\\e").replace("-", "\\-")
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
 
 
 def value_of(option):
     if option.choices:
-        return " {" + " | ".join(option.choices) + "}"
+        return " {" + " | ".join(f"\\fB{one}\\fR" for one in option.choices) + "}"
     return f" \\fI{option.metavar}\\fR" if option.metavar else ""
 
 

@@ -110,10 +110,17 @@ def test_bars(shown):
             for mode, ratio in (("never", 1.1), ("seq_small", .9))]
     (kind, left, right), (what, low, high) = rows[0][:2]
     assert (kind, left, what) == ("better", 50, "interval")
-    assert 90 < low <= right <= high <= 100
+    assert 90 < low < right < high <= 100
+    assert high - right == pytest.approx(right - low, rel=0.2)
     (kind, left, right), (_, low, high) = rows[1][:2]
-    assert (kind, right) == ("worse", 50) and 0 <= low <= left <= high < 50
+    assert (kind, right) == ("worse", 50) and 0 <= low < left < high < 50
     assert rows[0][-2][0] == "same"
+
+
+def test_next_to_nothing_is_short(shown):
+    """Though it is the greatest change of its column."""
+    (_, left, right), *_ = bars(shown, judged(never=1.001))
+    assert 0 < right - left < 3
 
 
 @pytest.mark.parametrize("ratio", [1, 1e-6, 1e9])

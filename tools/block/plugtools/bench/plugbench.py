@@ -146,13 +146,15 @@ def make_parser():
         "disk, as /dev/nvme0n1; NVMe multipath, dm and md are set on the disks below; "
         "several are measured one after the other, each to its own file; with "
         "--compare also NEW.json")
-    add("--policies", metavar="A,B", help="[all on offer, and nomerges2]")
-    add("--workloads", metavar="A,B", help="[all that only read]")
+    add("--policies", metavar="A,B", help="compare these "
+        "[all on offer, and nomerges2]")
+    add("--workloads", metavar="A,B", help="run these [all that "
+        "only read]")
     add("--jobfile", metavar="FILE.fio", type=JOBFILE, help="instead of "
         "these: the jobs of a file for fio, or of -, the standard input, at "
         "once; its filename, times and seeds are not used")
     add("--section", metavar="A,B", help="of --jobfile: these jobs only, each "
-        "by itself, for comparison with itself")
+        "as a workload of its own")
     add("--runtime", metavar="TIME", type=TIME, default=5,
         help="of a run, as 5, 30s or 1m [5]")
     add("--repeat", metavar="N", type=FROM_1, default=5,

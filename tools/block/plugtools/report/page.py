@@ -26,7 +26,10 @@ caption span { position: sticky; left: .45rem; display: inline-block;
   max-width: calc(100vw - 3rem); }
 td, thead th { padding: .25rem .45rem; text-align: right;
   white-space: nowrap; position: relative; }
-td i { position: absolute; bottom: 0; height: 4px; background: #888; }
+.drawn { background: linear-gradient(#8888, #8888) bottom / 1px 8px no-repeat; }
+td i { position: absolute; bottom: 0; height: 4px; background: #888;
+  forced-color-adjust: none; -webkit-print-color-adjust: exact;
+  print-color-adjust: exact; }
 td i + i { bottom: 1px; height: 2px; background: CanvasText; opacity: .5; }
 .better { background: #0072b2; }
 .worse { background: #d55e00; }
@@ -40,11 +43,10 @@ tbody th { font-weight: 400; position: sticky; left: 0; z-index: 1;
 @media print {
   body { font-size: 11px; max-width: none; padding: 0; }
   .scroll { overflow: visible; }
-  td, th { white-space: normal; padding: .1rem .2rem; }
+  td, th { white-space: normal; padding: .1rem .2rem 5px; }
   table { font-size: 9px; }
   caption span { max-width: none; }
   tr { break-inside: avoid; }
-  td i { print-color-adjust: exact; }
   details::details-content { content-visibility: visible; display: block; }
 }
 @media (prefers-color-scheme: dark) {
@@ -53,16 +55,26 @@ tbody th { font-weight: 400; position: sticky; left: 0; z-index: 1;
 }
 """
 
-LEGEND = ("Bars: the change from the baseline, which is the middle, and its 95% "
-          "interval. Blue is better, orange is worse, both beyond chance; grey "
-          "may be chance, or too little to matter.")
+LEGEND = ("A bar starts at the middle of its cell, which is the baseline; the thin "
+          "line is the 95% interval. Each column has a scale of its own, up to "
+          "100%. Blue is better, orange is worse, both beyond chance; grey may "
+          "be chance, or too little to matter.")
+LEAST = 0.05                    # a change that always reaches the edge
 
 
 def pair_cell(pair, drawn=""):
     value, spread = map(escape, pair)
     if spread:
         value += f' <span class="sd">{spread}</span>'
-    return f"<td>{value}{drawn}</td>"
+    kind = ' class="drawn"' if drawn else ""
+    return f"<td{kind}>{value}{drawn}</td>"
+
+
+def scale_of(some):
+    """The change that reaches the edge: the greatest end of an interval."""
+    return min(1, max([LEAST] + [
+        abs(end - 1) for one in some
+        for end in (one["low"], one["ratio"], one["high"]) if end is not None]))
 
 
 def bar(kind, ratios, most):
@@ -123,9 +135,8 @@ def verdict_rows(verdict):
     have one scale, up to twice the baseline."""
     used = {(one["profile"], one["workload"]): one["mode"]
             for one in verdict["verdicts"]}
-    most = {metric: min(1, max(abs(one["ratio"] - 1) for one in some)) or 1
-            for (metric,), some in groups(verdict["comparisons"],
-                                          "metric").items()}
+    most = {metric: scale_of(some) for (metric,), some in groups(
+        verdict["comparisons"], "metric").items()}
     last = None
     for profile, workload, mode, found in verdicts.rows_of(verdict):
         if (profile, workload) != last:

@@ -122,9 +122,10 @@ def add_try(verbs):
                       metavar="TIME", help="how long, such as 90s or 2h [10m]")
     verb.add_argument("--guard", type=parse_guard, action=Once,
                       metavar="LIMITS",
-                      help="end as soon as a limit is exceeded for sure "
-                      "[p99=10%%,iops=-2%%; the mean instead of p99 where the "
-                      "kernel has no trace events]")
+                      help="such as p99=5%%,iops=-2%%: iops may fall, p99 and "
+                      "mean may rise by so much; end as soon as one is "
+                      "exceeded for sure [p99=10%%,iops=-2%%; the mean instead "
+                      "of p99 where the kernel has no trace events]")
     verb.add_argument("--require", type=lambda text: parse_guard(text, False),
                       action=Once, default={}, metavar="GAINS",
                       help="hold only if it is sure to gain this much, such as "

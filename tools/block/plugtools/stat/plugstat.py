@@ -126,15 +126,15 @@ def add_forms(parser):
     add = parser.add_mutually_exclusive_group().add_argument
     add("--json", action="store_true", help="a line of JSON per interval")
     add("--prometheus", action="store_true", help="the kernel's counters in "
-        "its text format, at once")
+        "the text format of Prometheus")
     add("--textfile", metavar="PATH", type=FILE, help="the same into a "
-        "file, for node_exporter")
+        "file, in place of what it held, for node_exporter")
     add = parser.add_argument
+    add("--policy", action="store_true", help="only say which mode is set, "
+        "which is in force, and why another one is; needs no debugfs")
     add("--check", action="store_true", help="with --policy: exit with 3 if a "
-        "mode is not in force")
-    add("--policy", action="store_true", help="only say which mode is set and "
-        "in force; needs no debugfs")
-    add("--counting", choices=("on", "off"), help="leave counting on after our "
+        "mode is not in force, and say which")
+    add("--counting", choices=("on", "off"), help="leave counting on after the "
         "end, or stop that; --prometheus and --textfile do not count by "
         "themselves")
 
@@ -145,7 +145,7 @@ def parser_of():
         usage="plugstat [option ...] [DISK ...] [SEC [COUNT]]",
         add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--help", action="help", help="print this")
+    add("--help", action="help", help="print options and columns")
     add("-V", "--version", action="version", version="plugstat " + VERSION)
     add("-i", dest="interval", type=SECONDS, metavar="SEC",
         help="interval [1]")
@@ -187,12 +187,12 @@ def check(parser, args):
         parser.error("--policy goes with --json and --check only")
     if args.check and not args.policy:
         parser.error("--check goes with --policy")
+    if exported and timed:
+        parser.error("--textfile and --prometheus take no interval; "
+                     "plugstat-textfile.timer repeats the former")
     if args.counting and (args.json or timed):
         parser.error("--counting goes alone, or with --textfile or "
                      "--prometheus")
-    if exported and timed:
-        parser.error("--textfile and --prometheus take no interval; a timer "
-                     "comes with them")
 
 
 def parse(argv):
