@@ -2,6 +2,7 @@
 """What plugstat computes and prints, and what it says when it cannot."""
 import datetime
 import errno
+import itertools
 import json
 import pathlib
 import time
@@ -183,6 +184,14 @@ def test_help_has_a_word_for_each_column(stat):
         assert why in out
 
 
+def test_long_numbers(host, stat, monkeypatch):
+    monkeypatch.setattr(source.time, "monotonic",
+                        itertools.count(0, 2).__next__)
+    done = stat("1", "1", "nullb0", during=lambda: host.put(
+        "sys/block/nullb0/stat", BUSY_STAT.replace("3110", "522110")))
+    assert done.out.splitlines()[1].split()[1] == "261100"
+
+
 # --- errors ------------------------------------------------------------------
 @pytest.fixture
 def refusal(stat):
@@ -247,7 +256,7 @@ def test_root_is_not_told_to_be_root(host, denied, states, told):
     "-i 0", "-i x", "-i nan", "-c 0", "-c 1.5", "--json --prometheus",
     "--bogus", "1 2 3", "nullb0 0", "-1", "nullb0 1 2.5", "-i 1 1",
     "--policy --counting on", "--counting maybe", "--counting off 1 1",
-    "-h", "--textfile x -c 1", "--prometheus 1", "--check 1 1"])
+    "-h", "--textfile=", "--textfile x -c 1", "--prometheus 1", "--check 1 1"])
 def test_usage(stat, words):
     said = stat(*words.split()).fails(2, "usage:")
     assert words[:2] not in ("-i", "-c") or "accepted: " in said \

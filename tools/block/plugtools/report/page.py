@@ -62,12 +62,13 @@ LEGEND = ("A bar starts at the middle of its cell, which is the baseline; the th
 LEAST = 0.05                    # a change that always reaches the edge
 
 
-def pair_cell(pair, drawn=""):
+def pair_cell(pair, drawn=None):
     value, spread = map(escape, pair)
     if spread:
         value += f' <span class="sd">{spread}</span>'
-    kind = ' class="drawn"' if drawn else ""
-    return f"<td{kind}>{value}{drawn}</td>"
+    if drawn:
+        return f'<td class="drawn">{value}{drawn}</td>'
+    return f"<td>{value}</td>"
 
 
 def scale_of(some):
@@ -87,10 +88,8 @@ def bar(kind, ratios, most):
 
 def comparison_cell(one, most):
     """A comparison in words, and drawn below them."""
-    if one is None:
-        return pair_cell(verdicts.cell_text(one))
-    drawn = bar(one.get("judgement") or "open", (1, one["ratio"]), most)
-    if one["low"] is not None:
+    drawn = one and bar(one.get("judgement") or "open", (1, one["ratio"]), most)
+    if one and one["low"] is not None:
         drawn += bar("interval", (one["low"], one["high"]), most)
     return pair_cell(verdicts.cell_text(one), drawn)
 

@@ -81,7 +81,7 @@ def make_parser():
                             "worth a try")
     add_disks(verb)
     verb.add_argument("--check", action="store_true", help="exit with 3 if a "
-                      "mode that is set or kept is not in force")
+                      "mode that is set or kept is not in force, and say which")
     add_try(verbs)
     add_mode(verbs.add_parser("keep", help="set a mode, for good"))
     verbs.add_parser("undo", help="put back what keep has changed, and what a "
