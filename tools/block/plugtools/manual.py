@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """python3 -m plugtools.manual PROGRAM: what its --help says of each option, as
 a manual page has it."""
+import importlib
 import sys
 import textwrap
-
-from .bench import plugbench
-from .roll import plugroll
-from .stat import plugstat
-
-PARSERS = {"plugbench": plugbench.make_parser, "plugroll": plugroll.make_parser,
-           "plugstat": plugstat.parser_of}
 
 
 def plain(text):
@@ -44,4 +38,6 @@ def options(parser):
 
 
 if __name__ == "__main__":
-    print("\n".join(options(PARSERS[sys.argv[1]]())))
+    NAME = sys.argv[1]
+    PROGRAM = importlib.import_module(f"plugtools.{NAME[len('plug'):]}.{NAME}")
+    print("\n".join(options(PROGRAM.make_parser())))

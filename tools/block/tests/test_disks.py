@@ -17,12 +17,8 @@ class Machine:
         self.disk("nvme0n1", "259:0")
         self.part("nvme0n1", "nvme0n1p1", "259:1")
 
-    def disk(self, name, number, node=True):
-        self.host.disk(name, files={
-            "dev": number, "queue/plug_policy": "always [never]",
-            "stat": "1 0 0 0 2 0 0 0 0 0 0"})
-        if not node:
-            self.host.path(f"dev/{name}").unlink(missing_ok=True)
+    def disk(self, name, number):
+        self.host.disk(name, files={"dev": number})
 
     def part(self, disk, name, number):
         self.host.put(f"sys/block/{disk}/{name}/partition", "1")
@@ -75,7 +71,7 @@ def test_legs(machine, host):
     host.bio_disk("nvme1n2")
     for name in ("nvme1c0n2", "nvme1c11n2", "nvme1c0n1", "nvme11c0n2",
                  "nvme1c0n21"):
-        machine.disk(name, "0:0", node=False)
+        machine.disk(name, "0:0")
     assert machine.legs("nvme1n2") == ["nvme1c0n2", "nvme1c11n2"]
     assert disks.Disk("nvme1c0n2").node == ""
     assert disks.Disk("nvme1c0n2").hidden()
@@ -101,7 +97,7 @@ def test_stack(machine):
     ("/dev/nvme0c0n1", "nvme0c0n1")])
 def test_names(machine, host, word, name):
     """A node, the kernel's name, a link, and a hidden path."""
-    machine.disk("nvme0c0n1", "0:0", node=False)
+    machine.disk("nvme0c0n1", "0:0")
     host.link("dev/disk/by-id/x", "dev/nvme0n1")
     assert disks.find_disk(word).name == name
 
@@ -120,11 +116,11 @@ def test_refused(machine, host, word, says):
 
 def test_disks_that_have_it(machine, host, monkeypatch):
     """By a node that is there: of a hidden path, the head's."""
-    machine.disk("cciss!c0d0", "104:0", node=False)
+    machine.disk("cciss!c0d0", "104:0")
     host.put("dev/cciss/c0d0")
     host.bio_disk("nvme1n1")
     for path in "nvme1c0n1", "nvme1c1n1", "nvme2c0n1":
-        machine.disk(path, "0:0", node=False)
+        machine.disk(path, "0:0")
     assert disks.with_knob() == ("disks with plug_policy here: /dev/cciss/c0d0,"
                                  " /dev/nvme0n1, /dev/nvme1n1")
     host.remove("dev/nvme1n1")          # as in a container

@@ -167,12 +167,8 @@ def test_pipe(machine):
     end, start = os.pipe()
     os.write(start, JOBS.encode())
     os.close(start)
-    kept = os.dup(0)
-    os.dup2(end, 0)
-    machine.run(*WORDS, "-").prints()
-    os.dup2(kept, 0)
+    machine.apart("plugbench", *WORDS, "-", stdin=end).prints()
     os.close(end)
-    os.close(kept)
 
 
 # --- how it is read --------------------------------------------------------

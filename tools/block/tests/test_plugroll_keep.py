@@ -252,7 +252,7 @@ def test_will_not_go_back(headed, roll):
             1, "nvme1n1 stays at adaptive")
     now = headed.modes()
     assert now == {**dict.fromkeys(now, "always"), "nvme1n1": "adaptive"}
-    assert [one.value for one in rules.kept_now()] == ["eui.nvme1n1"]
+    assert [one.value for one in rules.on_file().kept] == ["eui.nvme1n1"]
     assert roll("undo").code == 0
     assert set(headed.modes().values()) == {"always"}
 
@@ -267,7 +267,7 @@ def test_will_not_go_back(headed, roll):
 def test_each_as_it_was(kept, roll, keeps, entries):
     for words in keeps:
         kept.keep(*words.split())
-    assert len(rules.kept_now()) == entries
+    assert len(rules.on_file().kept) == entries
     roll("undo").prints("nvme0n1 is never again")
     assert (kept.modes(), kept.rules()) == (AS_BEFORE, "")
     assert roll("undo") == (0, "nothing was kept", "")
@@ -425,12 +425,10 @@ def test_at_once(kept, monkeypatch, module, file, action):
 
 # --- apply: paths of NVMe multipath that come later --------------------------
 @pytest.fixture
-def paths(host, roll):
+def paths(headed):
     """Some of a disk that is kept."""
-    host.head()
-    made = Kept(host, roll)
-    made.keep("adaptive", "nvme0n1")
-    return made
+    headed.keep("adaptive", "nvme0n1")
+    return headed
 
 
 def test_new_path(host, paths, logged):

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """plugroll try, under a load that depends on the mode."""
-import concurrent.futures
-import contextlib
 import json
 import os
 import random
@@ -10,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from unittest import mock
 
 import pytest
@@ -399,35 +396,21 @@ def test_keep_of_another_disk(host, tries, monkeypatch):
 
 
 # --- a try that does not end by itself ---------------------------------------
-@contextlib.contextmanager
-def in_real_time(load):
-    end = threading.Event()
-
-    def go():
-        while not end.wait(0.01):
-            load.sleep(0.01)
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        pool.submit(go)
-        try:
-            yield
-        finally:
-            end.set()
-
-
 @pytest.mark.parametrize("number", [
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_signals(host, number):
     """Ctrl-C, SIGTERM, a closed terminal; after SIGKILL of the whole group,
     another process puts the mode back."""
     host.disk("nvme0n1", "seq-small")
-    with in_real_time(Load(host, {"nvme0n1": {}})), subprocess.Popen(
+    load = Load(host, {"nvme0n1": {}})
+    with subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "try", "never", "nvme0n1",
              "--guard", "iops=-50%", "--for", "60s", "--block", "0.5"],
             cwd=TOOLS, start_new_session=True, text=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
-            wait_until(lambda: host.mode("nvme0n1") == "never", "the try")
+            wait_until(lambda: load.sleep(0.02) or
+                       host.mode("nvme0n1") == "never", "the try")
         finally:
             killing = number == signal.SIGKILL
             (os.killpg if killing else os.kill)(process.pid, number)

@@ -7,9 +7,8 @@ import subprocess
 import time
 
 from ..core.disks import uses
-from ..core.system import (active, names_in, printable, read, refusal,
+from ..core.system import (active, names_in, paint, printable, read, refusal,
                            refuse_special, rooted, say)
-from ..core.terminal import paint
 from . import host
 from .fio import fio_command
 from .jobfile import NO_FIO

@@ -10,8 +10,7 @@ import time
 
 from ..core.disks import open_exclusively
 from ..core.system import (EnvironmentProblem, Interrupted, active, duration,
-                           listing, per, printable, read, say)
-from ..core.terminal import paint
+                           listing, paint, per, printable, read, say)
 from . import fio
 from .children import Runner, Stop
 from .counters import (TIMED_EVENTS, UNPLUG_EVENT, Doorbells, Perf, group,
@@ -288,12 +287,11 @@ def guarded(plan, args, journal, runner, save):
 
 
 def put_back(journal):
-    changed = journal.changed()
     problems = journal.put_back()
     for text in problems + [text for text in journal.done if re.search(
             "is left at|has gone", text)]:
         say(f"plugbench: {text}", sys.stderr)
-    if changed and not problems:
+    if not problems:
         say("settings are as before")
     return not problems
 

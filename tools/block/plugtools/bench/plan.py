@@ -192,10 +192,6 @@ def schedule(plan):
             for one in round_of(plan.policies, plan.merges, number)]
 
 
-def expected(plan):
-    return len(schedule(plan)) * run_seconds(plan.runtime, plan.counting)
-
-
 def print_plan(plan, args):
     """What will be done, how long it takes, and what keeps it in bounds."""
     on = f"on CPU {plan.cpu}" if plan.bound else "on any CPU"
@@ -209,10 +205,11 @@ def print_plan(plan, args):
     for name, one in plan.workloads.items():
         text = one.text if plan.polled else one.text.replace(", polled", "")
         say(f"  workload:  {name:<18} {text}")
+    runs = len(schedule(plan))
     say(f"  {plan.repeat} rounds of {len(plan.workloads)} workloads x "
         f"{len(plan.policies)} policies, {plan.runtime} s each after "
-        f"{WARM_SECONDS} s to warm up:\n  {len(schedule(plan))} runs, some "
-        f"{duration(expected(plan))}")
+        f"{WARM_SECONDS} s to warm up:\n  {runs} runs, some "
+        f"{duration(runs * run_seconds(plan.runtime, plan.counting))}")
     if plan.iops:
         say(f"  at most {plan.iops} I/Os per second: compare latency and CPU, "
             "not IOPS")

@@ -9,7 +9,7 @@ import shlex
 import sys
 
 from .. import VERSION
-from ..core.disks import all_disks, find_disk, node_name, with_knob
+from ..core.disks import all_disks, find_disks, node_name, with_knob
 from ..core.journal import Journal, locked, recover
 from ..core.system import (EnvironmentProblem, UsageProblem, active,
                            interruptible, matching, outcome, printable, say,
@@ -232,8 +232,7 @@ def work(args):
         return results.compare(args.compare, args.devices[0], args.fail_below,
                                args.json)
     args.loads = choose_workloads(args)     # once: it may come from a pipe
-    disks = list({disk.name: disk
-                  for disk in map(find_disk, args.devices)}.values())
+    disks = find_disks(args.devices)
     if args.budget:
         args.budget = args.budget // len(disks) or 1
     plans = []

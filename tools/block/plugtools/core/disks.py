@@ -118,13 +118,6 @@ class Disk:
         done = self.stat()
         return done.reads + done.writes
 
-    def controller(self):
-        """Name of the NVMe controller, or of whatever it hangs on.
-
-        By the link: in nvme0c1n1, 0 is the subsystem, and 1 need not be what
-        the controller is called after a reconnect."""
-        return os.path.basename(os.path.realpath(self.path("device")))
-
     def number(self):
         """Which disk since boot: one that comes back has another one."""
         return self.get("diskseq")
@@ -143,18 +136,8 @@ class Disk:
 
     def legs(self):
         """The disks with requests that serve it; itself, if it has."""
-        found, seen, todo = [], set(), [self]
-        while todo:
-            one = todo.pop()
-            if one.name in seen:
-                continue            # below two of those above
-            seen.add(one.name)
-            if one.has_requests():
-                found.append(one)
-            else:
-                todo += [Disk(name, paths=self.paths)
-                         for name in reversed(one.below())]
-        return found
+        return [one for one in stack_of(self, whole=False).values()
+                if one.has_requests()]
 
     def what(self):
         """What the disk is: "LVM vg-root (dm-0)", "md0 (raid1)"."""
@@ -172,9 +155,8 @@ def disks():
 
 
 def all_disks():
-    names = disks()
-    paths = nvme_paths(names)
-    return [Disk(name, paths=paths) for name in names]
+    paths = nvme_paths()
+    return [Disk(name, paths=paths) for name in disks()]
 
 
 def is_disk(name):
@@ -183,10 +165,10 @@ def is_disk(name):
         and Disk(name).there()
 
 
-def nvme_paths(names=None):
+def nvme_paths():
     """{head of NVMe multipath: names of the paths below it}."""
     found = {}
-    for name in disks() if names is None else names:
+    for name in disks():
         match = re.fullmatch(r"(nvme\d+)c\d+(n\d+)", name)
         if match:
             found.setdefault(match[1] + match[2], []).append(name)
@@ -347,14 +329,16 @@ def parts_of(disk):
     yield disk.name, disk.dir, disk.node
 
 
-def stack_of(disk):
-    """A disk and all below it: {name: Disk}."""
+def stack_of(disk, whole=True):
+    """A disk and all below it: {name: Disk}; if not the whole, what is below
+    disks with requests is left out."""
     stack, todo = {}, [disk]
     while todo:
         one = todo.pop()
         stack[one.name] = one
-        todo += [Disk(name, paths=disk.paths) for name in one.below()
-                 if name not in stack]
+        if whole or not one.has_requests():
+            todo += [Disk(name, paths=disk.paths)
+                     for name in reversed(one.below()) if name not in stack]
     return stack
 
 

@@ -194,9 +194,6 @@ class Journal:
         """This process is to be ended, with its group, which it leads."""
         self.note(process=os.getpid(), start=start_time(os.getpid()))
 
-    def changed(self):
-        return any("path" in one for one in self.entries)
-
     def put_back(self):
         """Put back all; what could not be.  Else the file goes."""
         self.done, problems = restore(self.entries)

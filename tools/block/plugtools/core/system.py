@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files of /sys and /proc, words for people, and what can go wrong."""
+"""Files of /sys and /proc, words and tables for people, what can go wrong."""
 import argparse
 import errno
 import os
@@ -26,6 +26,7 @@ class Interrupted(Exception):
     """A signal asked for the end; the text is its name."""
 
 
+COLOURS = {"good": "32", "warning": "33", "bad": "31"}
 # Why output could not be written, for run() to tell.
 LOST = []
 
@@ -46,6 +47,22 @@ def say(text="", file=None, end="\n"):
         print(text, end=end, file=file, flush=True)
     except OSError as error:
         lose(error, file)
+
+
+def paint(text, kind, file=None):
+    """Text in the colour of a kind, or of None; on a terminal that has
+    colours, unless NO_COLOR forbids them."""
+    file = file or sys.stdout
+    if kind is None or os.environ.get("NO_COLOR") or not file.isatty() \
+            or os.environ.get("TERM", "dumb") == "dumb":
+        return text
+    return f"\033[{COLOURS[kind]}m{text}\033[m"
+
+
+def columns(rows):
+    """Lines of cells, each column as wide as it must be."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def printable(value, kept=""):

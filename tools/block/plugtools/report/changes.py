@@ -5,13 +5,13 @@ The files are of different hours: their runs are not paired.
 """
 from .intervals import ALPHA, METRICS, correct, ratio
 from .records import CELL, ReportError, cell_key, cell_order, describe
-from .summary import COLUMNS, HEADINGS, figure, groups, stat
+from .summary import HEADINGS, figure, groups, stat
 from .tables import aligned, figures
 from .verdict import interval, percent
 
 NOISE = 0.002                   # relative change that means nothing
 GATED = ["iops", "lat_us.p99"]  # what --fail-below is about
-COMPARED = [name for name, _ in COLUMNS if name not in ("ratio", "cpu_busy")]
+COMPARED = [name for name in HEADINGS if name not in ("ratio", "cpu_busy")]
 
 
 def word_of(one, noise):

@@ -150,9 +150,9 @@ def run_order(record):
             record["commit"])
 
 
-def write_file(path, data):
+def write_file(path, data, **how):
     try:
-        replace_file(path, data)
+        replace_file(path, data, **how)
     except OSError as error:
         raise ReportError(f"{os.path.realpath(path)} can not be written: "
                           f"{error.strerror}") from error

@@ -13,13 +13,10 @@ import shlex
 import sys
 import time
 
-from ..core.system import UsageProblem, say
-from ..core.terminal import paint
+from ..core.system import UsageProblem, paint, say
 from . import changes, markdown, page, records, tables, verdict
 from .summary import summarise
 
-REGRESSION = 3                  # exit status: --fail-below found one
-UNCLEAR = 4                     # exit status: it cannot be told
 STATUSES = """\
 Exit status: 0 ok, 1 the environment does not allow it, 2 usage, 3 --fail-below
 found a regression, 4 it cannot be told: too few runs, or a figure is 0, or
@@ -211,7 +208,7 @@ def judge(found, least, gone):
         say(f"cannot be told: only in the old: {cell}")
     if not failed and not unclear and not gone:
         say(f"no regression: nothing is surely below {least:g}")
-    return REGRESSION if failed else UNCLEAR if unclear or gone else 0
+    return 3 if failed else 4 if unclear or gone else 0     # see STATUSES
 
 
 def load_of(meta, other, name):

@@ -6,13 +6,11 @@ import statistics
 from .records import CELL, FIELDS, LARGEST, LATENCIES, cell_order, check
 from .schema import is_a
 
-COLUMNS = [("iops", "IOPS"), ("ratio", "ratio"),
-           ("insns_per_io", "insns/IO"), ("lat_us.mean", "mean us"),
-           ("lat_us.p50", "p50 us"), ("lat_us.p99", "p99 us"),
-           ("lat_us.p999", "p99.9 us"), ("cpu_us_per_io", "CPU us/IO"),
-           ("doorbells_per_io", "doorbells/IO"),
-           ("requests_per_io", "requests/IO"), ("cpu_busy", "busy")]
-HEADINGS = dict(COLUMNS)
+HEADINGS = {"iops": "IOPS", "ratio": "ratio", "insns_per_io": "insns/IO",
+            "lat_us.mean": "mean us", "lat_us.p50": "p50 us",
+            "lat_us.p99": "p99 us", "lat_us.p999": "p99.9 us",
+            "cpu_us_per_io": "CPU us/IO", "doorbells_per_io": "doorbells/IO",
+            "requests_per_io": "requests/IO", "cpu_busy": "busy"}
 
 
 def figure(record, metric):
@@ -67,11 +65,9 @@ def set_ratio(cell, base):
         return
     cell["baseline"] = f"{base['kernel']} {base['policy']}"
     cell["ratio"] = cell["iops"]["mean"] / base["iops"]["mean"]
-    if cell is base:
-        cell["ratio_sd"] = None if cell["n"] == 1 else 0.0
-    elif not cell["iops"]["mean"]:
-        cell["ratio_sd"] = None
-    elif cell["n"] > 1 and base["n"] > 1:
+    if cell is base and cell["n"] > 1:
+        cell["ratio_sd"] = 0.0
+    elif cell["n"] > 1 and base["n"] > 1 and cell["iops"]["mean"]:
         cell["ratio_sd"] = cell["ratio"] * math.hypot(*(
             one["iops"]["sd"] / one["iops"]["mean"] for one in (cell, base)))
 

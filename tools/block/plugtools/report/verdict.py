@@ -93,15 +93,10 @@ def runs_lacking(modes):
     """How many more runs would do, for the modes that may be better.
 
     Of a mode that is worse somewhere nobody needs to know more."""
-    more = 0
-    for some in modes.values():
-        found = {one["judgement"] for one in some}
-        if "worse" in found:
-            continue
-        more = max([more] + [
-            one.get("enough", FIRST if one["judgement"] is None else 0)
-            - one["n"] for one in some])
-    return more
+    good = [some for some in modes.values()
+            if "worse" not in {one["judgement"] for one in some}]
+    return max((one.get("enough", FIRST if one["judgement"] is None else 0)
+                - one["n"] for some in good for one in some), default=0)
 
 
 def decide(found, base):

@@ -11,13 +11,12 @@ import sys
 import time
 
 from ..core.disks import AS_SET, NO_KNOB, Effect, all_disks, without_knob
-from ..core.system import (EnvironmentProblem, active, printable, read, rooted,
-                           say)
-from ..core.terminal import columns, paint
+from ..core.system import (EnvironmentProblem, active, columns, paint,
+                           printable, read, rooted, say)
 from ..report.records import write_file
 from .guard import Change, change_text
 from .meter import WRAP
-from .rules import alone, kept_now, known_by, mode_for
+from .rules import alone, known_by, mode_for, on_file
 
 TRIES = "/var/lib/plug-policy/tries.json"
 LEAST_REQUESTS = 10000          # since the disk appeared, for a judgement
@@ -55,24 +54,16 @@ def costly_doorbell(disk):
     return None
 
 
-def load(disk):
-    """(requests, mean in flight while busy) since the disk appeared.
-
-    The mean is None if the sums may have begun anew; nobody knows how often."""
+def by_load(disk):
+    """(mode or None, why), by what it has done since it appeared."""
     done = disk.stat()
     requests = done.reads + done.writes
-    if requests * SLOW_MS >= WRAP:
-        return requests, None
-    return requests, done.waited_ms / done.busy_ms if done.busy_ms else 0.0
-
-
-def by_load(disk):
-    requests, depth = load(disk)
     if requests < LEAST_REQUESTS:
         return None, f"not enough I/O to tell: {requests} requests so far"
-    if depth is None:
+    if requests * SLOW_MS >= WRAP:      # nobody knows how often
         return None, "not known: the kernel's sums may have wrapped in " \
             f"{requests} requests; plugroll try tells"
+    depth = done.waited_ms / done.busy_ms if done.busy_ms else 0.0
     if depth < SINGLE:
         return "always", f"one I/O at a time: {depth:.1f} in flight while busy"
     return "adaptive", f"a fast disk with {depth:.1f} requests in flight " \
@@ -173,7 +164,7 @@ def is_shown(disk, legs):
 
 
 def rows_of(shown):
-    kept, known = kept_now(), tries()
+    kept, known = on_file().kept, tries()
     for disk, legs in shown:
         try:
             row = describe(disk, legs, kept, known)

@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Guards: how much worse a mode may be, and whether it is.
-
-A live load drifts, so one measurement before and one after say little.  The
-old mode and the tried one take turns in short blocks, and each pair of
-neighbours gives one ratio.  Which of a pair comes first is drawn, as a load
-may recur in step with the blocks; of four pairs each mode leads two, so that a
-steady drift cancels.
-"""
+"""Guards: how much worse a mode may be, and whether it is; why blocks of both
+modes take turns, plugroll(8) says."""
 import argparse
 import collections
 import math
@@ -78,13 +72,18 @@ def guard_text(guard):
                     for metric, limit in guard.items()) or "none"
 
 
+def both(pairs, metric):
+    """(old, new) of the pairs of which both blocks have a metric."""
+    return [(old[metric], new[metric]) for old, new in pairs
+            if metric in old and metric in new]
+
+
 def change_of(pairs, metric, confidence=SHOWN):
     """The change from the old mode to the tried one, with its interval.
 
     None where there are too few pairs.  Ratios are averaged as logarithms:
     half and double then cancel."""
-    logs = [[math.log(one[metric]) for one in pair] for pair in pairs
-            if metric in pair[0] and metric in pair[1]]
+    logs = [[*map(math.log, pair)] for pair in both(pairs, metric)]
     if len(logs) < LEAST_PAIRS:
         return None
     old, new = zip(*logs)
@@ -147,7 +146,7 @@ def undecided(pairs, guard):
         change = change_of(pairs, metric)
         if change is None:
             return f"too few pairs with {metric}"
-        known = sum(metric in old and metric in new for old, new in pairs)
+        known = len(both(pairs, metric))
         if known < MOST * len(pairs):
             return f"{metric} is known of {known} of {len(pairs)} pairs only"
         if harm(change, limit)[2] > abs(limit):
@@ -161,23 +160,14 @@ def change_text(change):
     return "%+.1f%% (%+.1f to %+.1f)" % tuple(100 * part for part in change)
 
 
-def mean_of(pairs, metric, which):
-    """The mean of what the old mode (0) or the tried one (1) did."""
-    values = [pair[which][metric] for pair in pairs
-              if metric in pair[0] and metric in pair[1]]
-    return sum(values) / len(values) if values else None
-
-
 def outcome(pairs, guard):
     found = {}
     for metric in FALLS + RISES:
         change = change_of(pairs, metric)
         if change:
-            found[metric] = {
-                "old": mean_of(pairs, metric, 0),
-                "new": mean_of(pairs, metric, 1),
-                "change": change.change, "low": change.low,
-                "high": change.high, "limit": guard.get(metric)}
+            old, new = map(statistics.fmean, zip(*both(pairs, metric)))
+            found[metric] = {"old": old, "new": new, **change._asdict(),
+                             "limit": guard.get(metric)}
     return found
 
 

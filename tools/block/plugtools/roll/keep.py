@@ -11,9 +11,8 @@ from ..core.journal import (Held, NotPutBack, directory, journals, locked,
                             locks_of, recover)
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, can_hold,
                            read, rooted)
-from .rules import (RULES, add, alone, check_alone, identity, install,
-                    kept_now, merge, mode_before, mode_for, on_file, only,
-                    recorded)
+from .rules import (RULES, add, alone, check_alone, identity, install, merge,
+                    mode_before, mode_for, on_file, only, recorded)
 from .trial import PROGRAM, check_mode, log, tell_both
 
 APPLIED = "/run/plug-policy/applied"
@@ -235,7 +234,7 @@ def note_applied(paths, known=None):
 
 def apply_once():
     """Set the paths that are new; those that somebody is working on stay."""
-    known, kept = applied(), kept_now()
+    known, kept = applied(), on_file().kept
     for disk in map(Disk, disks()):
         if disk.hidden() and disk.has_knob() and mode_for(disk, kept) \
                 and key(disk) not in known:
@@ -245,7 +244,7 @@ def apply_once():
 
 def apply_to(disk, known):
     """One path; one that goes meanwhile needs nothing."""
-    mode = mode_for(disk, kept_now())
+    mode = mode_for(disk, on_file().kept)
     if mode is None:
         return                  # undo came first
     try:
@@ -259,7 +258,7 @@ def apply_to(disk, known):
 
 def apply(seconds):
     """The same, while the kernel may still be looking for namespaces."""
-    if not kept_now():
+    if not on_file().kept:
         raise EnvironmentProblem("nothing is kept: see plugroll keep")
     end = time.monotonic() + seconds
     apply_once()

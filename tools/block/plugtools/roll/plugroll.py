@@ -43,16 +43,13 @@ Compare a mode with the one that is set, under the live load.
 Blocks of both modes take turns, and neighbours are compared in pairs. The guard
 trips if the change is beyond a limit and, with 99% confidence, no chance, or if
 next to nothing is done with MODE. It has held if, at the end, the 95% interval
-of each change is within its limit; see plugroll(8).
+of each change is within its limit. However it ends, the mode that was set
+before comes back; see plugroll(8).
 
   iops  reads and writes per second, counted before they merge
   mean  response time of requests, the hold in the plug included, of diskstats
   p99   the same of one request in a hundred; from a sample that trace events
         follow, since diskstats has sums only
-
-The mode that was set before is put back at the end, if the guard trips, on an
-error, on a signal, and if plugroll is killed. A disk that refuses it is asked
-for 10 s; then, the next plugroll does it, or "plugroll undo".
 """
 
 

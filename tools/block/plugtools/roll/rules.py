@@ -114,13 +114,8 @@ def on_file():
                  [Was(*found) for found in WAS.findall(text)])
 
 
-def kept_now():
-    """What has been kept; later ones win."""
-    return on_file().kept
-
-
 def mode_for(disk, kept):
-    """The mode that a disk is to have, or None."""
+    """The mode that a disk is to have, or None; later ones win."""
     found = entries_of(disk, kept)
     return found[-1].mode if found else None
 

@@ -17,8 +17,7 @@ import time
 from ..core.journal import (Guard, Journal, locked, read_journal, recover,
                             restore)
 from ..core.system import (SIGNALS, EnvironmentProblem, UsageProblem, active,
-                           duration, read, rooted, say)
-from ..core.terminal import paint
+                           duration, paint, read, rooted, say)
 from .disklist import FALLBACK, NOMERGES, keeps_nomerges
 from .guard import (LEAST_PAIRS, collapse, guard_text, lacking, outcome,
                     outcome_lines, tripped, undecided)

@@ -5,7 +5,7 @@ import json
 import sys
 
 from ..core.disks import Disk
-from ..core.terminal import paint
+from ..core.system import paint
 from .figures import QUESTIONS, answers, busy, show
 
 HEADER = ("Disk", "req/s", "mrg%", "r/flush", "tag%", "t/batch", "cmd/db",

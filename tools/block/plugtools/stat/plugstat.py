@@ -14,6 +14,7 @@ from .. import VERSION
 from ..core.disks import NO_KNOB, Disk, disks, find_disks, without_knob
 from ..core.system import (SIGNALS, EnvironmentProblem, Interrupted,
                            UsageProblem, interruptible, matching)
+from ..report.records import write_file
 from . import prometheus, switch
 from .figures import delta, figures
 from .output import Json, Table, check_policies, print_policies
@@ -54,9 +55,6 @@ and for each disk on "adaptive", a line per hardware queue that has had I/O:
   req/s, r/flush, in-flight  of the last sample, which is as old as the last
            few hundred or thousand requests: requests per second, how many a
            plug sent out at once, and what was in flight at its end
-
-Numbers are those of this machine and of what ran meanwhile.  Counting costs
-about 1% of the CPU time per I/O.
 
 Exit codes: 0 ok, 1 the environment does not allow it or the disks are gone,
 2 usage, 3 a mode is not in force (--check), 130 interrupted; what goes on
@@ -111,7 +109,7 @@ def export(wanted, path):
             print(f"plugstat: without counters: {problem}", file=sys.stderr)
     text = prometheus.exposition(names, counted)
     if path:
-        prometheus.write_textfile(path, text)
+        write_file(path, text.encode(), mode=0o644, sync=False)
     else:
         sys.stdout.write(text)
 
@@ -139,7 +137,7 @@ def add_forms(parser):
         "themselves")
 
 
-def parser_of():
+def make_parser():
     parser = argparse.ArgumentParser(
         prog="plugstat", description=__doc__, epilog=LEGEND,
         usage="plugstat [option ...] [DISK ...] [SEC [COUNT]]",
@@ -196,7 +194,7 @@ def check(parser, args):
 
 
 def parse(argv):
-    parser = parser_of()
+    parser = make_parser()
     args = parser.parse_intermixed_args(argv)
     take_numbers(parser, args)
     try:

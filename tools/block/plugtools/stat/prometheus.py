@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel's counters in the text format of Prometheus.
 
-They are absolute, as rate() wants them, and grow while they are switched on,
-from 0 since the disk came.  The mode is no label of theirs, since the kernel
-counts per disk: a mode that comes back would seem to have done what others did
-meanwhile.  Join with plugstat_policy_info, as packaging/prometheus
-does.
+They are absolute, as rate() wants them.  The mode is no label of theirs: one
+that comes back would seem to have done what others did meanwhile.
 """
 import os
 
 from ..core.disks import Disk
-from ..core.system import EnvironmentProblem, replace_file
 from .figures import NO_BATCH, busy
 from .source import adaptive, sample_all, switch_of
 
@@ -21,7 +17,7 @@ COUNTERS = (
     ("tags_single", "Tags taken one by one."),
     ("flushes", "Times that a plug sent out what it held."),
     ("flush_requests", "Requests that plugs sent out."),
-    ("doorbells", "Doorbells that the driver wrote, of NVMe on PCI."))
+    ("doorbells", "Doorbells that the driver wrote, of NVMe on PCI; else 0."))
 
 ESCAPES = str.maketrans({"\\": r"\\", '"': r'\"', "\n": r"\n"})
 
@@ -115,10 +111,3 @@ def exposition(names, counted):
 
 def is_known(name):
     return Disk(name).has_knob() or os.path.exists(switch_of(name))
-
-
-def write_textfile(path, text):
-    try:
-        replace_file(path, text.encode(), 0o644, sync=False)
-    except OSError as error:
-        raise EnvironmentProblem(f"{path}: {error.strerror}") from error
