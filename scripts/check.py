@@ -161,14 +161,11 @@ def prepare(chosen, steps):
     return True
 
 
-def environment(name, group):
-    """For a group; the runner's tests want to be told what to boot."""
+def environment(group):
+    """What a group finds."""
     found = {**os.environ, "KVER": group.kver,
              "PYTHONPYCACHEPREFIX": str(env.TOP / "cache/pycache")}
     found.pop("PYTHONDONTWRITEBYTECODE", None)
-    if name == "guest-runner":
-        found.update(KERNEL=kernel.image("patched"),
-                     UML=kernel.image(kernel.UML), INITRAMFS=guest.initramfs())
     return found
 
 
@@ -201,7 +198,7 @@ class Runner:
         start, group = time.monotonic(), self.chosen[name]
         before = key(group)
         with subprocess.Popen(
-                [*ENDS_WITH_US, *group.command], env=environment(name, group), text=True,
+                [*ENDS_WITH_US, *group.command], env=environment(group), text=True,
                 cwd=kernel.ROOT, errors="replace", stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             self.running.append(name)

@@ -77,21 +77,10 @@ def use(image, release):
     return guest.boot.boot(guest.boot.Guest(
         name="use", kernel=f"{OUT}/boot/vmlinuz-{release}",
         initramfs=f"{OUT}/boot/initrd.img-{release}",
-        system_map=f"{OUT}/boot/System.map-{release}",
         job=str(HERE / "deb_test_guest.sh"), out=str(OUT / "use"),
         devices=disk(image), accel="tcg", timeout=1800, mem=1536, dbcs="on",
         append="root=/dev/vda rw systemd.run=/root/debtest/guest.sh "
         "systemd.run_success_action=poweroff systemd.run_failure_action=poweroff"))
-
-
-def boots(report, debs):
-    release = payload(debs)
-    with report.must("the packages are installed", kernel.BuildError):
-        image = install()
-    report.check(True, "the packages are installed")
-    with common.clock(lambda seconds: f"Debian 13: boot and use, {int(seconds)} s"):
-        result = use(image, release)
-    report.guest("Debian 13", result)
 
 
 def find(flavour):
@@ -113,7 +102,13 @@ def main():
     report = tap.Report()
     with report.must("packages in a Debian 13 guest", *guest.ERRORS):
         debs = [packages.tools("deb"), *find(packages.Flavour(flavour, "deb"))]
-        boots(report, debs)
+        release = payload(debs)
+        with report.must("the packages are installed", kernel.BuildError):
+            image = install()
+        report.check(True, "the packages are installed")
+        with common.clock(lambda seconds: f"Debian 13: boot and use, {int(seconds)} s"):
+            result = use(image, release)
+        report.guest("Debian 13", result)
     report.exit()
 
 

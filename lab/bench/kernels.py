@@ -8,10 +8,6 @@ from lab.bench.lab import LabError
 from scripts import kernel
 
 
-def read(variant, name):
-    return (pathlib.Path(kernel.output(variant)) / name).read_text().strip()
-
-
 def describe(name):
     variant = cells.BUILDS[name]
     changed = kernel.git("diff", "--stat=200", "base", tree=kernel.VARIANTS[variant][0])
@@ -19,7 +15,8 @@ def describe(name):
         "name": name,
         "sha256": hashlib.sha256(
             pathlib.Path(kernel.image(variant)).read_bytes()).hexdigest(),
-        "release": read(variant, "include/config/kernel.release"),
+        "release": (pathlib.Path(kernel.output(variant)) /
+                    "include/config/kernel.release").read_text().strip(),
         "changes": (changed.splitlines() or ["none"])[-1].strip(),
         "config": kernel.quiet([f"{kernel.TREE}/scripts/diffconfig", *(
             f"{kernel.output(name)}/.config" for name in ("base", variant))],

@@ -24,8 +24,6 @@ from lab.native.native_rounds import Cell
 from plugtools.report import intervals
 from scripts.checks import tap
 from scripts.series import measured
-from scripts.series.env import PATCHES
-from scripts.series.files import parse_series
 from scripts.series.mail import cover
 
 NAME = "native"
@@ -38,17 +36,9 @@ Rows: the kernel at the end of each section, then the whole series in each mode,
 its counters off and on. Columns: I/Os in a plug, random unless they are called
 otherwise. All loads follow each other on the same disks, in an order of each
 round, so that what a kernel has learnt before is part of it.
-"cold": caches are emptied before each plug, "colder": L2, too; "half": every
-second I/O continues the last one; "unannounced": the plug is not told how many
-come, "of": it is told more than come; "upto": a random number comes; "batch":
-polled, completed in batches; "sleeping": every second I/O is waited for, but by
-"never", which leaves nothing to wait for; "alternate": plugs are all random or
-all sequential, "by": so many, then as many of the other kind; "small": 64 tags;
-"full": 64 of 1023 tags are free, or 4 of the 64. "uring" is plug_load; a system
-call takes 10 us and more here and far less on bare metal.
-On two CPUs: "remote": the other CPU polls for all completions, which end in a
-batch or "singly"; "both": each submits, as with "onequeue" to the same hardware
-queue, "twoqueues" to its own.
+Documentation/block/plug-measurements.rst says what the loads' names mean, but
+for "full" with "small": 4 of the 64 tags are free. "uring" is plug_load; a
+system call takes 10 us and more here and far less on bare metal.
 User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 
 BASE, SERIES = "unpatched", "patched"
@@ -115,7 +105,7 @@ def cells(names):
 def asked():
     """{section: loads} of those covers that want figures, in order."""
     found = {}
-    for section in parse_series((PATCHES / "series").read_text()).sections:
+    for section in measured.section_names():
         names = measured.PLACE.findall(cover(section))
         if names:
             found[section] = " ".join(names).split()

@@ -89,14 +89,12 @@ class Guest:
     append: str = ""
     disks: tuple = ("null:1g",)
     dbcs: str = "off"
-    system_map: str = ""
     trace_doorbells: bool = False
     devices: tuple = ()         # further arguments of QEMU's
     interactive: bool = False
     warns: object = None        # given the console: the warning that counts
     tcg_thread: str = "single"  # or "multi", see accel_args()
     on_line: object = None      # called with each line as the job writes it
-    on_mark: object = None      # called with a mark's name; the guest waits
 
 
 @dataclasses.dataclass
@@ -117,8 +115,6 @@ class Result:
     lines: list = dataclasses.field(default_factory=list)
     marks: list = dataclasses.field(default_factory=list)
     log: str = ""               # the console's
-    seconds: float = 0
-    accel: str = ""
 
     @property
     def ok(self):
@@ -315,8 +311,7 @@ def symbol(system_map, name):
 
 def find_system_map(guest):
     """Where a build leaves it, seen from arch/*/boot/."""
-    top = os.path.dirname(os.path.abspath(guest.kernel))
-    return guest.system_map or os.path.join(top, "../../../System.map")
+    return os.path.join(os.path.dirname(os.path.abspath(guest.kernel)), "../../../System.map")
 
 
 def must_patch(guest):
@@ -331,7 +326,7 @@ def must_patch(guest):
         qemu = machine_of(guest.kernel).program()
         raise UsageError(f"{qemu} cannot switch shadow doorbells off, and "
                          f"{find_system_map(guest)} has no {SHADOW_ALLOC}: "
-                         "give system_map, dbcs='on', or use QEMU 10")
+                         "give dbcs='on', or use QEMU 10")
     return True
 
 
@@ -399,7 +394,7 @@ class Port:
         self.host, self.guest = socket.socketpair()
         self.host.setblocking(False)
         self.result = result
-        self.on_line, self.on_mark = guest.on_line, guest.on_mark
+        self.on_line = guest.on_line
         self.doorbells = doorbells
         self.rest = b""
 
@@ -424,8 +419,6 @@ class Port:
         if word == "mark":
             counts = self.doorbells.snapshot() if self.doorbells else {}
             self.result.marks.append(Mark(rest, counts))
-            if self.on_mark:
-                self.on_mark(rest)
             self.host.sendall(f"ack {rest}\n".encode())
         elif line.startswith("verdict exit "):
             self.result.exit_code = int(line.split()[2])
@@ -615,7 +608,6 @@ def run_qemu(guest, accel, result, initrd):
     fds = lines.guest_fds()
     args, printed = command(guest, accel, result, initrd, fds)
     out_path(guest, "qemu.cmd").write_text(shlex.join(args) + "\n", encoding="utf-8")
-    begin = time.monotonic()
     with open(printed, "wb") as errors, terminal():
         process = start(guest, args, [fd for fd in fds if fd is not None],
                         errors)
@@ -624,7 +616,6 @@ def run_qemu(guest, accel, result, initrd):
         finally:
             kill(process)
     lines.close()
-    result.seconds = time.monotonic() - begin
     return in_time
 
 
@@ -698,7 +689,7 @@ def check(guest):
 
 def boot_with(guest, accel):
     os.makedirs(guest.out, exist_ok=True)
-    result = Result(log=str(out_path(guest, "console.log")), accel=accel)
+    result = Result(log=str(out_path(guest, "console.log")))
     initrd = out_path(guest, "initrd.cpio")
     for name in ("console.log", "verdict.log", "qemu.log"):
         out_path(guest, name).unlink(missing_ok=True)

@@ -468,28 +468,6 @@ def record_of(said, **where):
     return cell_records.make(one, KNOWN[one.profile], said, "c")
 
 
-@pytest.mark.parametrize("words", [
-    "io_uring", "libaio", "--rw=read ", "randread", "zipf", "rwmixread=70",
-    "bs=4k", "bs=16k", "bs=64k", "bs=128k", "submit=1 ", "submit=8 ",
-    "submit=32 ", "submit=128 ", "complete_max=128", "numjobs=2", "numjobs=4",
-    "read:-8k", "offset_increment=50%", "roundrobin", "thinktime=1ms",
-    "startdelay", "-R0", "-p1", "fsync", "fillseq", "readrandom",
-    "multireadrandom", "readwhilewriting"])
-def test_all_that_was_asked_for_is_somewhere(words):
-    assert any(words in one.command_line + " " for one in foreign.ALL)
-
-
-@pytest.mark.parametrize("name, words", [
-    ("fio-seq4k-s32", "--ioengine=io_uring --rw=read --bs=4k --iodepth=128 "
-     "--iodepth_batch_submit=32 --fixedbufs --registerfiles "
-     "--iodepth_batch_complete_min=32"),
-    ("tio-seq4k-s32", "-d128 -c32 -s32 -R0 -B1 -F1")])
-def test_the_review_s_loads_word_for_word(name, words):
-    """These two showed adaptive at 0.93 and 0.88."""
-    assert set(words.split()) <= set(cells.WORKLOADS[name]
-                                     .command_line.split())
-
-
 def test_each_load_has_four_policies():
     made = loads.make(1)
     assert {load(pair, one.profile, one.workload) for one in made

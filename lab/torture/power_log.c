@@ -344,7 +344,6 @@ static bool files_are_right(void)
 
 enum {
 	SECTOR		= 512,
-	CHUNK		= 1 << 20,
 	BREAK_EACH	= 8,
 	MAX_HELD	= 1 << 15,
 	MAX_FOUND	= 5,		/* then no more points are tried */

@@ -116,7 +116,6 @@ class Found:
 
     text: str
     item: str
-    round_seed: int
     replay: str
     log: str
 
@@ -146,7 +145,7 @@ class Tally:
         """Blames the round under way, and says so at once."""
         item, _, seed = self.now
         self.found.append(Found(
-            text, item, seed, replay(self.variant, item, seed, self.seconds),
+            text, item, replay(self.variant, item, seed, self.seconds),
             self.logs[-1] if self.logs else ""))
         print(f"torture: FOUND ({self.variant}, round's seed {seed}) "
               f"{self.found[-1]}", flush=True)

@@ -7,8 +7,6 @@
 . "${0%/*}/measure_lib.sh"
 . "${0%/*}/plug_stats_lib.sh"
 
-N=50
-
 # counted DISK COMMAND...: measure(), with counting on
 counted()
 {
@@ -71,14 +69,13 @@ batches_tags()
 	expect_counts tags_batched=BATCH*N*9/10:BATCH*N refused=0:5
 }
 
-# why_no_batch REASON ATTRIBUTE=VALUE...: a null_blk that cannot batch; the
-# trace event says what the counters say
+# why_no_batch: a null_blk whose four tags are too few to batch; the trace event
+# says what the counters say
 why_no_batch()
 {
-	local reason="no_batch_$1" events
+	local reason=no_batch_depth events
 
-	shift
-	null_create bpwhy "$@" || return 1
+	null_create bpwhy hw_queue_depth=4 || return 1
 	trace_start block:block_tag_batch_refused
 	counted bpwhy plugs $BATCH bpwhy $N || return
 	trace_end
@@ -164,8 +161,7 @@ require root debugfs plug_stats profiler trace plug_load fio taskset null_blk \
 plan $((10 + 2 + 11 * $(count_words "$NVME")))
 null_create bpstat
 common bpstat
-check "a map of four tags is why there is no batch" \
-	why_no_batch depth hw_queue_depth=4
+check "a map of four tags is why there is no batch" why_no_batch
 check "a shared tag set is no reason but for its share" shared_by_two
 for disk in $NVME; do
 	common "$disk"
