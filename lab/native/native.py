@@ -36,9 +36,9 @@ Rows: the kernel at the end of each section, then the whole series in each mode,
 its counters off and on. Columns: I/Os in a plug, random unless they are called
 otherwise. All loads follow each other on the same disks, in an order of each
 round, so that what a kernel has learnt before is part of it.
-Documentation/block/plug-measurements.rst says what the loads' names mean, but
-for "full" with "small": 4 of the 64 tags are free. "uring" is plug_load; a
-system call takes 10 us and more here and far less on bare metal.
+Documentation/block/plug-measurements.rst says what the loads' names mean; in
+"small-full", 4 of the 64 tags are free. "uring" is plug_load; a system call
+takes 10 us and more here and far less on bare metal.
 User Mode Linux on null_blk: no interrupts but the other CPU's, no DMA."""
 
 BASE, SERIES = "unpatched", "patched"

@@ -11,12 +11,11 @@ import time
 from pathlib import Path
 
 from lab.qemu import boot
-from lab.qemu.guest import initramfs, together
+from lab.qemu.guest import ERRORS, initramfs, together
 from scripts.checks import tap
 from scripts.kernel import UML, image
 
 KERNELS = {"qemu": image("patched"), "uml": image(UML)}
-INITRAMFS = initramfs()
 WARNS = "echo 'WARNING: CPU: 0 PID: 1 at here' >/dev/kmsg\n"
 
 # name: (job, status, words of the reason, settings of the guest)
@@ -51,7 +50,7 @@ def guest(top, kernel, job, **more):
     """A small guest without a disk, so that a boot takes two seconds."""
     (top / "job").write_text(job, encoding="ascii")
     return boot.Guest(**{
-        "kernel": kernel, "initramfs": INITRAMFS, "job": str(top / "job"),
+        "kernel": kernel, "initramfs": initramfs(), "job": str(top / "job"),
         "out": str(top / "out"), "timeout": 60, "smp": 1, "mem": 320,
         "accel": "tcg", "disks": (), **more})
 
@@ -129,8 +128,11 @@ def main():
     """The logs are kept only if a test failed."""
     report = tap.Report()
     top = Path(tempfile.mkdtemp(prefix="guest_runner."))
-    # most of their time is waiting for a hang
-    for (machine, name), (got, left) in together(dict(calls(top)), workers=4).items():
+    with report.must("the guests can be started", *ERRORS):
+        initramfs()
+        # most of their time is waiting for a hang
+        found = together(dict(calls(top)), workers=4)
+    for (machine, name), (got, left) in found.items():
         if name in JOBS:
             judge(report, machine, name, got, left)
         else:

@@ -468,6 +468,17 @@ def record_of(said, **where):
     return cell_records.make(one, KNOWN[one.profile], said, "c")
 
 
+@pytest.mark.parametrize("name, words", [
+    ("fio-seq4k-s32", "--ioengine=io_uring --rw=read --bs=4k --iodepth=128 "
+     "--iodepth_batch_submit=32 --fixedbufs --registerfiles "
+     "--iodepth_batch_complete_min=32"),
+    ("tio-seq4k-s32", "-d128 -c32 -s32 -R0 -B1 -F1")])
+def test_the_review_s_loads_word_for_word(name, words):
+    """These two showed adaptive at 0.93 and 0.88."""
+    assert set(words.split()) <= set(cells.WORKLOADS[name]
+                                     .command_line.split())
+
+
 def test_each_load_has_four_policies():
     made = loads.make(1)
     assert {load(pair, one.profile, one.workload) for one in made

@@ -19,7 +19,8 @@
 . "${0%/*}/loads.sh"
 . "${0%/*}/disturb.sh"
 
-RATE=200	# I/Os a second, that a slow guest can exceed
+RATE=400	# I/Os a second, that a slow guest can exceed
+COST_RATE=200	# by two loads that verify what they write
 STEP=4		# seconds of a load
 DEADLINE_IO=120	# by then any load has ended
 
@@ -52,7 +53,7 @@ run_fio()
 
 	shift
 	in_cgroup "$group" fio "$@" >"$TMP/err.$group" 2>&1 || rc=$?
-	[ "$rc" -ne 128 ] || rc=0	# it was told to end
+	[ ! -e "$TMP/told" ] || rc=$((rc - 128))	# told to end
 	echo "$rc" >"$TMP/rc.$group"
 }
 
@@ -157,14 +158,13 @@ case_throttle_gone()
 # io.cost: weights are kept, with and without the statistics that it needs.
 case_iocost()
 {
-	local model="ctrl=user model=linear" key iostats
+	local model="rbps=2000000000 wbps=2000000000" key iostats
 
 	need_option CONFIG_BLK_CGROUP_IOCOST
-	for key in rbps=2000000000 wbps=2000000000 rseqiops="$RATE" \
-		   rrandiops="$RATE" wseqiops="$RATE" wrandiops="$RATE"; do
-		model="$model $key"
+	for key in rseqiops rrandiops wseqiops wrandiops; do
+		model="$model $key=$COST_RATE"
 	done
-	limit io.cost.model "$model"
+	limit io.cost.model "ctrl=user model=linear $model"
 	limit io.cost.qos "enable=1 ctrl=user rpct=95 rlat=20000 wpct=95 \
 wlat=20000 min=100 max=100"
 	echo 100 >"$CGROUP/a/io.weight"
@@ -200,17 +200,27 @@ begins()
 	wait_for "$DEADLINE_IO" began "$@"
 }
 
-# Sets IOS_A and IOS_B to what both do in the same STEP seconds
+# since_boot: hundredths of a second
+since_boot()
+{
+	sed 's/ .*//; s/\.//' /proc/uptime
+}
+
+# Sets IOS_A and IOS_B to what both do while both run, for TIME hundredths of a
+# second: counting takes time, too
 side_by_side()
 {
 	begins a
 	begins b
-	set -- "$(done_by a)" "$(done_by b)"
+	set -- "$(since_boot)" "$(done_by a)" "$(done_by b)"
 	sleep "$STEP"
-	set -- $(($(done_by a) - $1)) $(($(done_by b) - $2))
+	set -- $(($(done_by a) - $2)) $(($(done_by b) - $3)) "$1"
+	TIME=$(($(since_boot) - $3))
+	: >"$TMP/told"
 	killall -INT fio
 	finish_load a
 	finish_load b
+	rm "$TMP/told"
 	IOS_A=$1 IOS_B=$2
 }
 
@@ -218,9 +228,9 @@ side_by_side()
 weights_kept()
 {
 	side_by_side
-	echo "$CASE, $MODE, iostats $1: weight 100: $IOS_A, 400: $IOS_B"
+	echo "$CASE, $MODE, iostats $1: weight 100: $IOS_A, 400: $IOS_B, in $TIME"
 	# a guest too slow to use the rate up
-	if [ $((IOS_A + IOS_B)) -lt $((RATE * STEP * 9 / 10)) ]; then
+	if [ $(((IOS_A + IOS_B) * 1000)) -lt $((COST_RATE * TIME * 9)) ]; then
 		did iocost_idle 1
 		return 0
 	fi

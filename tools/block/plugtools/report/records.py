@@ -154,7 +154,7 @@ def write_file(path, data, **how):
     try:
         replace_file(path, data, **how)
     except OSError as error:
-        raise ReportError(f"{os.path.realpath(path)} can not be written: "
+        raise ReportError(f"{path} cannot be written: "
                           f"{error.strerror}") from error
 
 

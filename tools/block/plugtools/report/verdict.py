@@ -90,7 +90,7 @@ def gain(some):
 
 
 def runs_lacking(modes):
-    """How many more runs would do, for the modes that may be better.
+    """How many more runs would do, if above 0, of modes that may be better.
 
     Of a mode that is worse somewhere nobody needs to know more."""
     good = [some for some in modes.values()

@@ -60,7 +60,7 @@ def by_load(disk):
     requests = done.reads + done.writes
     if requests < LEAST_REQUESTS:
         return None, f"not enough I/O to tell: {requests} requests so far"
-    if requests * SLOW_MS >= WRAP:      # nobody knows how often
+    if requests * SLOW_MS >= WRAP:      # they may: nobody knows how often
         return None, "not known: the kernel's sums may have wrapped in " \
             f"{requests} requests; plugroll try tells"
     depth = done.waited_ms / done.busy_ms if done.busy_ms else 0.0

@@ -43,8 +43,11 @@ Compare a mode with the one that is set, under the live load.
 Blocks of both modes take turns, and neighbours are compared in pairs. The guard
 trips if the change is beyond a limit and, with 99% confidence, no chance, or if
 next to nothing is done with MODE. It has held if, at the end, the 95% interval
-of each change is within its limit. However it ends, the mode that was set
-before comes back; see plugroll(8).
+of each change is within its limit.
+
+Without --keep, the mode that was set before comes back at the end, if the guard
+trips, on an error, on a signal, and if plugroll is killed. A disk that refuses
+it is asked for 10 s; then "plugroll undo" does it.
 
   iops  reads and writes per second, counted before they merge
   mean  response time of requests, the hold in the plug included, of diskstats
