@@ -206,8 +206,7 @@ since_boot()
 	sed 's/ .*//; s/\.//' /proc/uptime
 }
 
-# Sets IOS_A and IOS_B to what both do while both run, for TIME hundredths of a
-# second: counting takes time, too
+# Sets IOS_A and IOS_B to what both do at once in TIME, hundredths of a second
 side_by_side()
 {
 	begins a
