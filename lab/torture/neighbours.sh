@@ -211,16 +211,16 @@ side_by_side()
 {
 	begins a
 	begins b
-	set -- "$(since_boot)" "$(done_by a)" "$(done_by b)"
+	set -- "$(done_by a)" "$(since_boot)" "$(done_by b)"
 	sleep "$STEP"
-	set -- $(($(done_by a) - $2)) $(($(done_by b) - $3)) "$1"
-	TIME=$(($(since_boot) - $3))
+	set -- $(($(done_by a) - $1)) $(($(since_boot) - $2)) \
+		$(($(done_by b) - $3))
 	: >"$TMP/told"
 	killall -INT fio
 	finish_load a
 	finish_load b
 	rm "$TMP/told"
-	IOS_A=$1 IOS_B=$2
+	IOS_A=$1 TIME=$2 IOS_B=$3
 }
 
 # weights_kept IOSTATS
