@@ -16,6 +16,7 @@ from scripts.checks import tap
 from scripts.kernel import UML, image
 
 KERNELS = {"qemu": image("patched"), "uml": image(UML)}
+INITRAMFS = functools.cache(initramfs)      # the same for all
 WARNS = "echo 'WARNING: CPU: 0 PID: 1 at here' >/dev/kmsg\n"
 
 # name: (job, status, words of the reason, settings of the guest)
@@ -50,7 +51,7 @@ def guest(top, kernel, job, **more):
     """A small guest without a disk, so that a boot takes two seconds."""
     (top / "job").write_text(job, encoding="ascii")
     return boot.Guest(**{
-        "kernel": kernel, "initramfs": initramfs(), "job": str(top / "job"),
+        "kernel": kernel, "initramfs": INITRAMFS(), "job": str(top / "job"),
         "out": str(top / "out"), "timeout": 60, "smp": 1, "mem": 320,
         "accel": "tcg", "disks": (), **more})
 
@@ -129,7 +130,6 @@ def main():
     report = tap.Report()
     top = Path(tempfile.mkdtemp(prefix="guest_runner."))
     with report.must("the guests can be started", *ERRORS):
-        initramfs()
         # most of their time is waiting for a hang
         found = together(dict(calls(top)), workers=4)
     for (machine, name), (got, left) in found.items():

@@ -6,7 +6,6 @@ measured cell and run, as schemas.py says.  A cell is what was
 measured: suite, profile, workload, kernel, policy.  Version 1 is the same without "version".
 """
 import json
-import os
 
 from ..core.system import EnvironmentProblem, printable, replace_file
 from .schema import Schema, is_a

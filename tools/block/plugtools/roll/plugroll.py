@@ -47,7 +47,7 @@ of each change is within its limit.
 
 Without --keep, the mode that was set before comes back at the end, if the guard
 trips, on an error, on a signal, and if plugroll is killed. A disk that refuses
-it is asked for 10 s; then "plugroll undo" does it.
+it is asked for 10 s; then the next plugroll does it, or "plugroll undo".
 
   iops  reads and writes per second, counted before they merge
   mean  response time of requests, the hold in the plug included, of diskstats
