@@ -103,11 +103,6 @@ def length(plan, machine, name):
     return plan.ios[name]
 
 
-def undisturbed(slices):
-    """What others add to a slice is no part of what a kernel takes."""
-    return statistics.fmean(ns for ns in slices if ns <= OURS * min(slices))
-
-
 def ns_per_io(machines, load, ios):
     """{cell: ns}, after a first slice, in which caches fill and "adaptive" learns."""
     for cell in shuffled(machines):
@@ -116,7 +111,9 @@ def ns_per_io(machines, load, ios):
     for _ in range(SLICES):
         for cell in shuffled(machines):
             found[cell] += slice_of(machines[cell], load, ios, cell.plant)
-    return {cell: undisturbed(slices) for cell, slices in found.items()}
+    # What others add to a slice is no part of what a kernel takes.
+    return {cell: statistics.fmean(ns for ns in slices if ns <= OURS * min(slices))
+            for cell, slices in found.items()}
 
 
 def boot(plan, stack, names, cpus):

@@ -49,9 +49,8 @@ def measure_chosen(chosen, wanted, rounds):
             print(f"{section}:\n{store.table(section)}", flush=True)
     if store.WHOLE in chosen:
         loads = native.loads()
-        store.save(store.WHOLE, {"cpu": native.cpu_name(), "rows": measure(CHOICES, loads, rounds),
-                                 # in the same kernel, what they do to the default one
-                                 "modes": measure(cells.OURS, loads, rounds)})
+        store.save(store.WHOLE, {"cpu": native.cpu_name(),
+                                 "rows": measure(CHOICES, loads, rounds)})
 
 
 def asked_mails(git):

@@ -206,12 +206,6 @@ def distribution(rng, mean):
                    spread).mixed(share, factor)
 
 
-def stalls(rng, latency):
-    pause = int(min(1e8, latency * log_uniform(rng, 1, 20)))
-    return {"stall": pause,
-            "stall_every": int(pause * log_uniform(rng, 10, 100))}
-
-
 def device(rng):
     """3 us to 10 ms; as many at once as one likes, or 1 to 256."""
     latency = log_uniform(rng, 3e3, 1e7)
@@ -227,7 +221,9 @@ def device(rng):
         words[drawn] = words[drawn].mixed(log_int(rng, 1, 50) / 100,
                                           log_int(rng, 2, 10))
     if rng.random() < 0.1:
-        words.update(stalls(rng, latency))
+        pause = int(min(1e8, latency * log_uniform(rng, 1, 20)))
+        words.update(stall=pause,
+                     stall_every=int(pause * log_uniform(rng, 10, 100)))
     return words
 
 

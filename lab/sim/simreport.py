@@ -53,11 +53,6 @@ def summaries(records):
             for name, (ones, key) in rows.items()}
 
 
-def regret_table(found):
-    return [["regret", "n", "mean", *QUANTILES, "worst"]] + [
-        [name, *one.values()] for name, one in found.items() if one]
-
-
 def trait_table(records):
     by_trait = {}
     for record in closed(records):
@@ -175,7 +170,9 @@ def goals(found):
 def report(records, seed):
     """What all of it says; printed, and returned for the file."""
     found, traits = summaries(records), trait_table(records)
-    print("\n\n".join(["", lines(regret_table(found), percent),
+    regrets = [["regret", "n", "mean", *QUANTILES, "worst"]] + [
+        [name, *one.values()] for name, one in found.items() if one]
+    print("\n\n".join(["", lines(regrets, percent),
                        lines(traits, percent),
                        lines(beside_table(records), "{:.3f}".format),
                        *(lines(rows) for rows in ratio_tables(records)

@@ -218,19 +218,9 @@ reset_one()
 	trait errors || wait_for 60 nvme_state_is "$ctrl" live
 }
 
-is_back()
-{
-	local disk
-
-	disk=$(removable_disk)
-	[ -b "/dev/$disk" ] && nvme_state_is "$(ctrl_of "$disk")" live &&
-		ln -sf "$disk" /dev/removable
-}
-
 bring_back()
 {
-	echo 1 >/sys/bus/pci/rescan
-	wait_for 60 is_back
+	rescan_pci "$REMOVABLE" && ln -sf "$(removable_disk)" /dev/removable
 }
 
 reset_removable()

@@ -107,7 +107,7 @@ def format_mail(git, entry, commit, hooks):
     """The mail of an entry, with the commit's changes of these paths only."""
     text = git("format-patch", "-1", "--stdout", "--always", "--sparse", "--zero-commit",
                "--no-signature", "--no-encode-email-headers", "--full-index", "--no-renames",
-               "--stat=72", commit, "--", *(sorted(hooks) or ["no hooks"]))
+               "--no-stat", commit, "--", *(sorted(hooks) or ["no hooks"]))
     if parse_mail(text)[:2] != (entry.subject, entry.body):
         raise Failure(f"the message of '{entry.subject}' would not survive a mail: no line of it "
                       "may begin with '---', 'diff -' or 'Index:', no subject with '['")

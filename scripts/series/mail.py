@@ -179,11 +179,6 @@ def try_stacks(clone, start, tried):
         yield what, why
 
 
-def used_sections():
-    series = parse_series((env.PATCHES / "series").read_text())
-    return [s for s in series.sections if any(e.section == s for e in series.entries)]
-
-
 def compare(git, clone, start, tip, paths):
     """What the mails do not carry as the tree has it."""
     mailed, made = clone.files("HEAD", paths), git.files(tip, paths)
@@ -208,7 +203,8 @@ def publish_stack(git, section, files, paths):
 
 def cmd_verify(_args):
     git, out = open_tree(), env.OUTPUT
-    tip, sections = git.ref(MADE), used_sections()
+    tip, series = git.ref(MADE), parse_series((env.PATCHES / "series").read_text())
+    sections = [s for s in series.sections if any(e.section == s for e in series.entries)]
     paths = git.changed(BASE_REF, tip)
     for ref in git.refs(STACKS):
         git("update-ref", "-d", ref)

@@ -434,7 +434,7 @@ def test_refresh_round_trip(f):
     assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-a-policy-for-ber.patch",
                               "0003-tools-show-the-policy.patch", "0004-foo-one-more.patch"]
     more = f.read("patches/7.3/0004-foo-one-more.patch")
-    assert "\n\nIt is\nneeded.\n---\n block/foo.c | 2 +-\n" in more, more
+    assert "\n\nIt is\nneeded.\n\ndiff --git a/block/foo.c b/block/foo.c\n" in more, more
     assert "more.c" not in more and "Signed-off" not in more and "Dev" not in more, more
     assert f.read("patches/7.3/series").endswith("0004-foo-one-more.patch \\\n\tblock/more.c\n")
     before = state(f.root / "patches")
@@ -566,7 +566,7 @@ def test_shared_mails_part_when_they_differ(f):
     assert f.list_mails() == ["0001-foo-count.patch", "0002-foo-a-policy-for-ber.patch"]
     assert "\n\nFor 6.12.\n" in (f.patches / "0001-foo-count.patch").read_text()
     text = (f.patches / "0002-foo-a-policy-for-ber.patch").read_text()
-    assert "+int older;" in text and "\n\nAs for Linux 7.3.\n---" in text, text
+    assert "+int older;" in text and "\n\nAs for Linux 7.3.\n\ndiff --git " in text, text
     shutil.rmtree(f.tree)
     f.ok("tree")
     assert f.head_tree() == tree
