@@ -37,7 +37,7 @@ def main():
     common.no_arguments(__doc__)
     # there a warning ends the kernel, which kunit.py takes for a crash
     variant, args = ("kunit", ["--arch=arm64", "--kernel_args=panic_on_warn=1"]) \
-        if arch.IS_ARM64 else (kernel.UML, [])
+        if arch.IS_ARM64 else (kernel.UML, ["--kernel_args=seccomp=on", "--kernel_args=ncpus=2"])
     report = tap.Report()
     with report.must("kernel with the tests", kernel.BuildError):
         kernel.build(variant)

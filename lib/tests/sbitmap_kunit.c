@@ -5,6 +5,8 @@
 
 #include <kunit/test.h>
 #include <linux/bitmap.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/sbitmap.h>
@@ -207,11 +209,78 @@ static void batch_not_round_robin(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, take_one(test, model));
 }
 
+struct racer {
+	struct model *model;
+	struct completion done;
+	unsigned int twice;
+};
+
+static unsigned int take_some(struct sbitmap_queue *sbq, unsigned int nr,
+			      int *tags)
+{
+	unsigned int offset, bit, done = 0;
+	unsigned long mask;
+
+	if (nr == 1) {
+		tags[0] = __sbitmap_queue_get(sbq);
+		return tags[0] >= 0;
+	}
+	mask = __sbitmap_queue_get_batch(sbq, nr, &offset);
+	for_each_set_bit(bit, &mask, BITS_PER_LONG)
+		tags[done++] = offset + bit;
+	return done;
+}
+
+/* Takes bits, most in batches, and frees them, one by one or together. */
+static int race(void *data)
+{
+	struct racer *racer = data;
+	struct model *model = racer->model;
+	unsigned int step, nr, i;
+	int tags[16];
+
+	for (step = 0; step < 50 * STEPS; step++) {
+		nr = take_some(&model->sbq, 1 + step % ARRAY_SIZE(tags), tags);
+		for (i = 0; i < nr; i++)
+			racer->twice += test_and_set_bit(tags[i], model->busy);
+		for (i = 0; i < nr; i++) {
+			clear_bit(tags[i], model->busy);
+			if (step % 3)
+				sbitmap_queue_clear(&model->sbq, tags[i], 0);
+		}
+		if (nr && !(step % 3))
+			sbitmap_queue_clear_batch(&model->sbq, 0, tags, nr);
+		cond_resched();
+	}
+	complete(&racer->done);
+	return 0;
+}
+
+/* Two CPUs take from one map: no bit is handed out twice, and none is lost. */
+static void batch_race(struct kunit *test)
+{
+	struct model *model = new_model(test, false);
+	struct racer racers[2];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(racers); i++) {
+		racers[i] = (struct racer){ .model = model };
+		init_completion(&racers[i].done);
+		kthread_run(race, &racers[i], "sbitmap_race");
+	}
+	for (i = 0; i < ARRAY_SIZE(racers); i++) {
+		wait_for_completion(&racers[i].done);
+		KUNIT_EXPECT_EQ(test, 0, racers[i].twice);
+	}
+	KUNIT_EXPECT_EQ(test, 0, sbitmap_weight(&model->sbq.sb));
+}
+
 static struct kunit_case sbitmap_cases[] = {
 	KUNIT_CASE_PARAM(batch_model, map_gen_params),
 	KUNIT_CASE_PARAM(batch_takes_all, map_gen_params),
 	KUNIT_CASE_PARAM(batch_takes_words, map_gen_params),
 	KUNIT_CASE_PARAM(batch_not_round_robin, map_gen_params),
+	KUNIT_CASE_PARAM(batch_race, map_gen_params),
 	{ }
 };
 
