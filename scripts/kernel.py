@@ -304,6 +304,8 @@ def configure(variant):
         if tree != BATCHING:
             lacks += [name for name in wanted_options([*fragments, *KUNIT])
                       if "PLUG" in name or "KUNIT_TEST" in name]
+    if variant == UML and KVER != env.FIRST:     # one CPU
+        lacks += ["CONFIG_SMP", "CONFIG_NR_CPUS"]
     check_config(config, wanted_options(fragments), lacks)
     stamp.write_text(wanted, encoding="ascii")
 
