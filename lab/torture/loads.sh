@@ -118,7 +118,8 @@ fio_pass()
 	elif [ "$rw" = randwrite ]; then
 		rw=randrw
 	fi
-	! trait errors || set -- "$@" --continue_on_error=all
+	# of a disk that is gone, fio reads nothing for ever
+	! trait errors || set -- "$@" --continue_on_error=all --runtime=30
 	! trait zoned || set -- "$@" --zonemode=zbd --max_open_zones=2
 	rm -f "$TMP/fio.$LOAD"
 	# A disk that is away must not become a file in /dev.

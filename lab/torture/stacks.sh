@@ -94,14 +94,14 @@ ssd_remove()
 }
 
 # The NVMe disks of controllers with one namespace. A controller that was
-# removed may come back under another name.
+# removed may come back under another name, and so may its namespace.
 nvme_disks()
 {
 	local path
 
-	for path in /sys/block/nvme*n1; do
-		[ -e "$path/queue" ] && [ ! -e "${path%n1}n2" ] &&
-			echo "${path##*/}"
+	for path in /sys/class/nvme/nvme*; do
+		set -- "$path"/nvme*n*
+		[ $# -gt 1 ] || [ ! -e "$1/queue" ] || echo "${1##*/}"
 	done
 }
 

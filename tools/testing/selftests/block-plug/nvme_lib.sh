@@ -95,14 +95,14 @@ rescan_pci()
 	wait_for 60 nvme_is_back "$1"
 }
 
-# nvme_disk_at PCI_DEVICE: the name of the disk that is there now, if it is;
-# after a removal that may differ from before
+# nvme_disk_at PCI_DEVICE: the name of the first disk that is there now, if one
+# is; after a removal that may be another, nvme4n2, if the old is still open
 nvme_disk_at()
 {
 	local path
 
-	for path in "$1"/nvme/nvme*/nvme*n1; do
-		[ ! -e "$path/queue" ] || echo "${path##*/}"
+	for path in "$1"/nvme/nvme*/nvme*n*; do
+		[ ! -e "$path/queue" ] || { echo "${path##*/}"; return; }
 	done
 }
 
