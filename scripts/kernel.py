@@ -266,6 +266,14 @@ def wanted_options(fragments):
     return options
 
 
+def unknown_options(tree, fragments, names):
+    """Those options with such names, of block/ or UML, that a kernel is too early for."""
+    text = "".join(path.read_text() for where in ("block", "arch/um")
+                   for path in Path(tree, where).glob("Kconfig*"))
+    return [name for name in wanted_options(fragments) if re.search(names, name)
+            and f"config {name.removeprefix('CONFIG_')}\n" not in text]
+
+
 def check_config(path, options, known_missing):
     """Refuse to build a kernel that silently lacks what was asked for."""
     have = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", Path(path).read_text(encoding="utf-8"), re.M))
@@ -304,8 +312,8 @@ def configure(variant):
         if tree != BATCHING:
             lacks += [name for name in wanted_options([*fragments, *KUNIT])
                       if "PLUG" in name or "KUNIT_TEST" in name]
-    if variant == UML and KVER != env.FIRST:     # one CPU
-        lacks += ["CONFIG_SMP", "CONFIG_NR_CPUS"]
+    if variant == UML:
+        lacks += unknown_options(tree, fragments, "SMP|NR_CPUS")
     check_config(config, wanted_options(fragments), lacks)
     stamp.write_text(wanted, encoding="ascii")
 

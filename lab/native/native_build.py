@@ -9,7 +9,6 @@ import glob
 import hashlib
 import os
 import pathlib
-import re
 import shutil
 import tempfile
 
@@ -138,15 +137,6 @@ def all_options(path):
     return name
 
 
-def unknown_options():
-    """Those of the series', and SMP, that this kernel is too early for."""
-    text = "".join(path.read_text() for where in ("block", "arch/um")
-                   for path in pathlib.Path(TREE, where).glob("Kconfig*"))
-    return [name for name in kernel.wanted_options(FRAGMENTS)
-            if re.search("PLUG|SMP|NR_CPUS", name)
-            and f"config {name.removeprefix('CONFIG_')}\n" not in text]
-
-
 def configure():
     """From all options anew: the kernel before may have known fewer."""
     path = os.path.join(TREE, OUT)
@@ -156,8 +146,8 @@ def configure():
     kernel.quiet(make("olddefconfig"), "olddefconfig")
     # the order of functions, for each image; all other links have none
     pathlib.Path(path, "native.lds").write_text("")
-    kernel.check_config(config, kernel.wanted_options(FRAGMENTS),
-                        unknown_options())
+    early = kernel.unknown_options(TREE, FRAGMENTS, "PLUG|SMP|NR_CPUS")
+    kernel.check_config(config, kernel.wanted_options(FRAGMENTS), early)
 
 
 def keep(key):

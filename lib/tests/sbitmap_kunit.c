@@ -93,17 +93,29 @@ static void taken(struct kunit *test, struct model *model, unsigned int bit)
 }
 
 /* Takes up to @nr bits at once, and returns how many it got. */
+static unsigned int get_batch(struct sbitmap_queue *sbq, unsigned int nr,
+			      int tags[BITS_PER_LONG])
+{
+	unsigned int offset = 0, bit, done = 0;
+	unsigned long mask;
+
+	mask = __sbitmap_queue_get_batch(sbq, nr, &offset);
+	for_each_set_bit(bit, &mask, BITS_PER_LONG)
+		tags[done++] = offset + bit;
+	return done;
+}
+
 static unsigned int take_batch(struct kunit *test, struct model *model,
 			       unsigned int nr)
 {
-	unsigned int offset = 0, bit;
-	unsigned long mask;
+	int tags[BITS_PER_LONG];
+	unsigned int done, i;
 
-	mask = __sbitmap_queue_get_batch(&model->sbq, nr, &offset);
-	KUNIT_ASSERT_LE(test, hweight_long(mask), (unsigned long)nr);
-	for_each_set_bit(bit, &mask, BITS_PER_LONG)
-		taken(test, model, offset + bit);
-	return hweight_long(mask);
+	done = get_batch(&model->sbq, nr, tags);
+	KUNIT_ASSERT_LE(test, done, nr);
+	for (i = 0; i < done; i++)
+		taken(test, model, tags[i]);
+	return done;
 }
 
 static bool take_one(struct kunit *test, struct model *model)
@@ -215,32 +227,22 @@ struct racer {
 	unsigned int twice;
 };
 
-static unsigned int take_some(struct sbitmap_queue *sbq, unsigned int nr,
-			      int *tags)
-{
-	unsigned int offset, bit, done = 0;
-	unsigned long mask;
-
-	if (nr == 1) {
-		tags[0] = __sbitmap_queue_get(sbq);
-		return tags[0] >= 0;
-	}
-	mask = __sbitmap_queue_get_batch(sbq, nr, &offset);
-	for_each_set_bit(bit, &mask, BITS_PER_LONG)
-		tags[done++] = offset + bit;
-	return done;
-}
-
 /* Takes bits, most in batches, and frees them, one by one or together. */
 static int race(void *data)
 {
 	struct racer *racer = data;
 	struct model *model = racer->model;
 	unsigned int step, nr, i;
-	int tags[16];
+	int tags[BITS_PER_LONG];
 
 	for (step = 0; step < 50 * STEPS; step++) {
-		nr = take_some(&model->sbq, 1 + step % ARRAY_SIZE(tags), tags);
+		nr = 1 + step % 16;
+		if (nr > 1) {
+			nr = get_batch(&model->sbq, nr, tags);
+		} else {
+			tags[0] = __sbitmap_queue_get(&model->sbq);
+			nr = tags[0] >= 0;
+		}
 		for (i = 0; i < nr; i++)
 			racer->twice += test_and_set_bit(tags[i], model->busy);
 		for (i = 0; i < nr; i++) {
@@ -261,13 +263,16 @@ static void batch_race(struct kunit *test)
 {
 	struct model *model = new_model(test, false);
 	struct racer racers[2];
+	struct task_struct *other;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(racers); i++) {
 		racers[i] = (struct racer){ .model = model };
 		init_completion(&racers[i].done);
-		kthread_run(race, &racers[i], "sbitmap_race");
 	}
+	other = kthread_run(race, &racers[0], "sbitmap_race");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, other);
+	race(&racers[1]);
 	for (i = 0; i < ARRAY_SIZE(racers); i++) {
 		wait_for_completion(&racers[i].done);
 		KUNIT_EXPECT_EQ(test, 0, racers[i].twice);
