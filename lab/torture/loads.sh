@@ -118,7 +118,7 @@ fio_pass()
 	elif [ "$rw" = randwrite ]; then
 		rw=randrw
 	fi
-	# of a disk that is gone, fio reads nothing for ever
+	# fio would read nothing, for ever, from a disk that is gone
 	! trait errors || set -- "$@" --continue_on_error=all --runtime=30
 	! trait zoned || set -- "$@" --zonemode=zbd --max_open_zones=2
 	rm -f "$TMP/fio.$LOAD"

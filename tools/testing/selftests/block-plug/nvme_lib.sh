@@ -95,8 +95,8 @@ rescan_pci()
 	wait_for 60 nvme_is_back "$1"
 }
 
-# nvme_disk_at PCI_DEVICE: the name of the first disk that is there now, if one
-# is; after a removal that may be another, nvme4n2, if the old is still open
+# nvme_disk_at PCI_DEVICE: the name of its first disk, if it has one now; after
+# a removal both numbers may differ, the second if the old disk is still open
 nvme_disk_at()
 {
 	local path
