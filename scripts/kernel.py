@@ -313,7 +313,7 @@ def configure(variant):
             lacks += [name for name in wanted_options([*fragments, *KUNIT])
                       if "PLUG" in name or "KUNIT_TEST" in name]
     if variant == UML:
-        lacks += unknown_options(tree, fragments, "SMP|NR_CPUS")
+        lacks += unknown_options(tree, fragments, "SMP")
     check_config(config, wanted_options(fragments), lacks)
     stamp.write_text(wanted, encoding="ascii")
 

@@ -146,7 +146,7 @@ def configure():
     kernel.quiet(make("olddefconfig"), "olddefconfig")
     # the order of functions, for each image; all other links have none
     pathlib.Path(path, "native.lds").write_text("")
-    early = kernel.unknown_options(TREE, FRAGMENTS, "PLUG|SMP|NR_CPUS")
+    early = kernel.unknown_options(TREE, FRAGMENTS, "PLUG|SMP")
     kernel.check_config(config, kernel.wanted_options(FRAGMENTS), early)
 
 
